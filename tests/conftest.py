@@ -1,0 +1,63 @@
+"""Settings of the whole suite: float64, strict warnings, run-time shape checks, fixed seeds.
+
+The session runs with 64-bit types enabled, because most tests compare two exact computations to
+1e-9. JAX's default float is therefore float64 here. A test of float32 behavior names its dtypes,
+or takes the `float32` fixture, which restores JAX's usual 32-bit defaults while the test runs.
+"""
+
+import os
+
+# Two workers on two cores: more XLA threads than cores only make them wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+# Before anything imports the packages: every annotated shape and dtype is checked by beartype.
+install_import_hook(["scan", "rtrl", "zoo", "agents"], "beartype.beartype")
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_COMMON = {
+    "deadline": None,  # the first example compiles
+    "derandomize": True,  # the same examples on every run and machine
+    "database": None,
+    "print_blob": True,
+    "suppress_health_check": [
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.data_too_large,
+        hypothesis.HealthCheck.function_scoped_fixture,
+    ],
+}
+hypothesis.settings.register_profile("default", max_examples=10, **_COMMON)
+hypothesis.settings.register_profile("thorough", max_examples=100, **_COMMON)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def getkey():
+    """A function that returns a new PRNG key at every call; the same sequence in every test."""
+    count = 0
+
+    def next_key() -> jax.Array:
+        nonlocal count
+        count += 1
+        return jax.random.fold_in(jax.random.key(20250101), count)
+
+    return next_key
+
+
+@pytest.fixture
+def float32():
+    """Run the test with JAX's usual 32-bit default types."""
+    jax.config.update("jax_enable_x64", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", True)

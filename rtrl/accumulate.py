@@ -1,0 +1,79 @@
+"""The online loop: loss and gradient of a whole sequence in memory that does not grow with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+
+def accumulate(
+    loss: Callable[..., Float[Array, ""]],
+    cell: Any,
+    carry: PyTree,
+    xs: PyTree,
+    begin: Bool[Array, " time"] | None = None,
+    *,
+    targets: PyTree = None,
+    segment: int = 1,
+) -> tuple[Float[Array, ""], PyTree, PyTree]:
+    """Loss, RTRL gradient and new carry of a sequence, in constant memory.
+
+    `jax.grad` through a loop over `rtrl_step` has to keep one sensitivity per step. Here each
+    segment's gradient is taken inside the loop and added up, so that memory is that of one segment
+    and one gradient, however long the sequence.
+
+    **Arguments:**
+
+    - `loss`: the loss of one step, `loss(y)`, or `loss(y, target)` when `targets` are given. The
+      loss of the sequence is the sum over its steps.
+    - `cell`: a cell of the zoo, a `zoo.Stack`, or any Equinox module with `rtrl_scan`, such as a
+      network with an encoder in front and a head behind.
+    - `carry`: `(state, sensitivity)` at the start.
+    - `xs`: inputs; every leaf has a leading time axis.
+    - `begin`: shape `[time]`; true at the first observation of an episode.
+    - `targets`: a pytree with a leading time axis, or `None`.
+    - `segment`: steps per segment. 1 is the classical online loop; larger segments need fewer
+      passes over the sensitivity and a little more memory.
+
+    **Returns:**
+
+    `(value, gradient, carry)`: the summed loss, its gradient with respect to the floating-point
+    arrays of `cell` at fixed parameters over all steps since the carry's beginning, and the new
+    `(state, sensitivity)`.
+
+    **Raises:**
+
+    `ValueError` when the number of steps is not divisible by `segment`.
+    """
+    time = jax.tree.leaves(xs)[0].shape[0]
+    if segment < 1 or time % segment:
+        raise ValueError(
+            f"`segment` (={segment}) must be at least 1 and divide the number of steps (={time})."
+        )
+
+    def cut(x):
+        return x.reshape(time // segment, segment, *x.shape[1:])
+
+    def segment_loss(cell, carry, xs, begin, targets):
+        carry, ys = cell.rtrl_scan(carry, xs, begin)
+        losses = jax.vmap(loss)(ys) if targets is None else jax.vmap(loss)(ys, targets)
+        return jnp.sum(losses), carry
+
+    value_and_gradient = eqx.filter_value_and_grad(segment_loss, has_aux=True)
+    pieces = jax.tree.map(cut, (xs, begin, targets))
+    zeros = jax.tree.map(jnp.zeros_like, eqx.filter(cell, eqx.is_inexact_array))
+    shape, _ = eqx.filter_eval_shape(
+        segment_loss, cell, carry, *jax.tree.map(lambda x: x[0], pieces)
+    )
+
+    def step(totals, piece):
+        value, gradient, carry = totals
+        (new_value, carry), new = value_and_gradient(cell, carry, *piece)
+        return (value + new_value, jax.tree.map(jnp.add, gradient, new), carry), None
+
+    start = (jnp.zeros(shape.shape, shape.dtype), zeros, carry)
+    (value, gradient, carry), _ = jax.lax.scan(step, start, pieces)
+    return value, gradient, carry

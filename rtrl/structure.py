@@ -1,0 +1,203 @@
+"""Sensitivities of a recurrence: how they start, how a segment moves them on, how they are used.
+
+For `h_t = f(θ, h_{t-1}, x_t)` the sensitivity `S_t = ∂h_t/∂θ` obeys `S_t = J_t S_{t-1} + I_t` with
+the state Jacobian `J_t = ∂f/∂h` and the immediate Jacobian `I_t = ∂f/∂θ`. Over a segment from time
+0 to time K the same holds with the Jacobians of the segment as a whole,
+
+    S_K = (∂h_K/∂h_0) S_0 + ∂h_K/∂θ|_{h_0 fixed},
+
+and both factors are vector-Jacobian products of the segment: reverse mode inside, forward mode
+across. A *structure* says which cotangents probe the state so that nothing is mixed up, and is all
+that differs between a diagonal and a dense recurrence. No derivative is written by hand.
+"""
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, PyTree
+
+import scan
+from rtrl._dependence import reached_by
+
+Pullback = Callable[[Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class AbstractStructure(abc.ABC):
+    """How the units of a recurrence depend on one another, and on which parameters.
+
+    A structure is static (hashable, no arrays). See `rtrl.Diagonal` and `rtrl.Dense`.
+    """
+
+    @abc.abstractmethod
+    def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
+        """The sensitivity of a constant state: zeros.
+
+        **Arguments:**
+
+        - `parameters`: the parameters that the state depends on; `None` in place of others.
+        - `state`: the state of the recurrence.
+
+        **Returns:**
+
+        A pytree of zeros in the layout of this structure.
+
+        **Raises:**
+
+        `ValueError` or `TypeError` where parameters or state do not have the structure's layout.
+        """
+
+    @abc.abstractmethod
+    def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
+        """Move the sensitivity from the start of a segment to its end.
+
+        **Arguments:**
+
+        - `pullback`: the vector-Jacobian product of the segment: a cotangent of the end state to
+          the cotangents of `(parameters, start state)`.
+        - `end`: the state at the segment's end.
+        - `sensitivity`: the sensitivity at the segment's start.
+
+        **Returns:**
+
+        The sensitivity at the segment's end.
+        """
+
+    @abc.abstractmethod
+    def contract(self, cotangent: PyTree, sensitivity: PyTree, parameters: PyTree) -> PyTree:
+        """The cotangent of the parameters: the state's cotangent times the sensitivity.
+
+        **Arguments:**
+
+        - `cotangent`: the cotangent of the state, in JAX's convention.
+        - `sensitivity`: the sensitivity of that state.
+        - `parameters`: the parameters, for their dtypes.
+
+        **Returns:**
+
+        A pytree with the structure, shapes and dtypes of `parameters`.
+        """
+
+
+def init(
+    structure: AbstractStructure,
+    update: Callable[[Any, Any, Any], Any],
+    parameters: PyTree,
+    state: PyTree,
+    x: PyTree,
+) -> PyTree:
+    """The sensitivity at the beginning of an episode.
+
+    **Arguments:**
+
+    - `structure`: the recurrence's structure.
+    - `update`: one step, `(parameters, state, x) -> state`.
+    - `parameters`: any pytree. Leaves that `update` does not use get no sensitivity; this is read
+      off the traced program.
+    - `state`: the initial state; a constant.
+    - `x`: an input, or its `jax.ShapeDtypeStruct`.
+
+    **Returns:**
+
+    The sensitivity: a tuple of pytrees like `parameters`, with zeros where `update` depends on a
+    parameter and `None` elsewhere.
+    """
+    reached = reached_by(update, parameters, state, x)
+    affected = eqx.filter(parameters, reached)
+    return structure.zeros(affected, state)
+
+
+def supply(
+    structure: AbstractStructure, parameters: PyTree, state: PyTree, sensitivity: PyTree
+) -> PyTree:
+    """Return `state`, as a function of `parameters` with derivative `sensitivity`.
+
+    Forward it is the identity on `state`. Backward it hands the cotangent on to `state`, adds the
+    cotangent's contraction with the sensitivity to the gradient of `parameters`, and lets nothing
+    flow into the sensitivity. Whatever is computed from the returned state, by any of JAX's
+    transformations, then has the gradient of the whole past.
+
+    **Arguments:**
+
+    - `structure`: the recurrence's structure.
+    - `parameters`: the parameters of the recurrence, as given to `rtrl.init`.
+    - `state`: the state carried in.
+    - `sensitivity`: its sensitivity.
+
+    **Returns:**
+
+    `state`.
+    """
+    affected, _ = _split(parameters, sensitivity)
+    return _supply(structure, affected, state, sensitivity)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _supply(structure, parameters, state, sensitivity):
+    return state
+
+
+def _supply_forward(structure, parameters, state, sensitivity):
+    return state, (parameters, sensitivity)
+
+
+def _supply_backward(structure, residuals, cotangent):
+    parameters, sensitivity = residuals
+    return structure.contract(cotangent, sensitivity, parameters), cotangent, None
+
+
+_supply.defvjp(_supply_forward, _supply_backward)
+
+
+def roll(
+    structure: AbstractStructure,
+    run: Callable[[Any, Any, Any, Any], Any],
+    parameters: PyTree,
+    state: PyTree,
+    sensitivity: PyTree,
+    xs: PyTree,
+    begin: Bool[Array, "..."] | bool | None,
+) -> PyTree:
+    """The sensitivity at the end of a segment, from the one at its start.
+
+    The cost is that of `run` and one backward pass through it per probe of the structure (one for
+    a complex diagonal, two for blocks of two, the state's size for a dense recurrence), and one
+    product with the old sensitivity. Memory does not grow with the segment's length times the
+    sensitivity's size. For a dense recurrence of n units this is the O(n³) per step of Schmidhuber
+    (1992), "A fixed size storage O(n³) time complexity learning algorithm", instead of the O(n⁴)
+    of a step-by-step recursion.
+
+    **Arguments:**
+
+    - `structure`: the recurrence's structure.
+    - `run`: the segment, `(parameters, state, xs, begin) -> end state`. It replaces the state by
+      its initial value where `begin`.
+    - `parameters`, `state`, `sensitivity`: at the segment's start.
+    - `xs`: the segment's inputs.
+    - `begin`: the segment's episode borders, an array of any shape, a bool, or `None`.
+
+    **Returns:**
+
+    The sensitivity at the segment's end. Differentiating it is not meaningful: callers put it
+    under `stop_gradient`.
+    """
+    affected, rest = _split(parameters, sensitivity)
+    if begin is not None:
+        # The Jacobian of the segment is zero then, but zero times an infinity would not be.
+        crossed = jnp.any(begin) if isinstance(begin, jax.Array) else begin
+        sensitivity = scan.reset(crossed, jax.tree.map(jnp.zeros_like, sensitivity), sensitivity)
+    end, pullback = jax.vjp(lambda p, s: run(eqx.combine(p, rest), s, xs, begin), affected, state)
+    return structure.advance(pullback, end, sensitivity)
+
+
+def _split(parameters: PyTree, sensitivity: PyTree) -> tuple[PyTree, PyTree]:
+    """Parameters with a sensitivity, and the rest."""
+    is_none = lambda leaf: leaf is None  # noqa: E731
+    mask = jax.tree.map(lambda leaf: leaf is not None, sensitivity[0], is_leaf=is_none)
+    return eqx.partition(parameters, mask)

@@ -1,0 +1,101 @@
+"""Scans of any associative operator, and the transform that makes an operator resettable."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, PyTree
+
+Combine = Callable[[Any, Any], Any]
+
+
+def _match_rank(flag: Array, leaf: Array) -> Array:
+    return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
+
+
+def resettable(combine: Combine) -> Combine:
+    """Make an associative operator respect episode borders.
+
+    The new operator works on pairs `(element, begin)`. A `begin` on the later element discards
+    the earlier one, and the flags are OR-ed, so that a border is not forgotten when segments are
+    combined further: `(A, b) ∘ (A', b') = ((b' ? e : A) • A', b ∨ b')`.
+
+    **Arguments:**
+
+    - `combine`: an associative operator `(earlier, later) -> combined` on pytrees of arrays whose
+      leading axis is time (as in `jax.lax.associative_scan`), or without that axis.
+
+    **Returns:**
+
+    An associative operator on `(element, begin)`; `begin` is a boolean array whose axes are the
+    leading axes of the element's leaves.
+
+    Source: *Recurrent Reinforcement Learning with Memoroids* (Morad et al., 2024), section 4.
+    """
+
+    def combine_or_reset(earlier, later):
+        (earlier_element, earlier_begin), (later_element, later_begin) = earlier, later
+        combined = combine(earlier_element, later_element)
+        element = jax.tree.map(
+            lambda on_begin, otherwise: jnp.where(
+                _match_rank(later_begin, otherwise), on_begin, otherwise
+            ),
+            later_element,
+            combined,
+        )
+        return element, earlier_begin | later_begin
+
+    return combine_or_reset
+
+
+def associative(
+    combine: Combine,
+    elements: PyTree,
+    begin: Bool[Array, " time"] | None = None,
+    *,
+    initial: PyTree = None,
+    reverse: bool = False,
+) -> PyTree:
+    """All prefixes `e_1 • … • e_t` of an associative operator, parallel over time.
+
+    **Arguments:**
+
+    - `combine`: an associative operator `(earlier, later) -> combined`. It is given leaves with a
+      leading time axis and must broadcast over it.
+    - `elements`: pytree of arrays with a leading time axis.
+    - `begin`: shape `[time]`; where true, everything before that element is discarded.
+    - `initial`: one element without the time axis, combined in front of the first: the carry of
+      an earlier call.
+    - `reverse`: scan from the last element to the first; "earlier" then means later in time, and
+      `begin` acts on the element that it marks before that element is combined.
+
+    **Returns:**
+
+    The prefixes, with the structure and shapes of `elements`.
+
+    **Raises:**
+
+    `ValueError` when `begin` does not have the elements' time axis.
+    """
+    length = jax.tree.leaves(elements)[0].shape[0]
+    if begin is not None and begin.shape != (length,):
+        raise ValueError(
+            f"`begin` (shape {begin.shape}) must have the shape ({length},) of the elements' time."
+        )
+    if initial is not None:
+        elements = jax.tree.map(lambda i, e: _prepend(i, e, reverse), initial, elements)
+        if begin is not None:
+            begin = _prepend(False, begin, reverse)
+    if begin is None:
+        out = jax.lax.associative_scan(combine, elements, reverse=reverse)
+    else:
+        out, _ = jax.lax.associative_scan(resettable(combine), (elements, begin), reverse=reverse)
+    if initial is not None:
+        out = jax.tree.map(lambda o: o[:-1] if reverse else o[1:], out)
+    return out
+
+
+def _prepend(first, rest: Array, reverse: bool) -> Array:
+    first = jnp.broadcast_to(jnp.asarray(first, rest.dtype), (1, *rest.shape[1:]))
+    return jnp.concatenate([rest, first] if reverse else [first, rest])

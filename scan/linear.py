@@ -1,0 +1,140 @@
+"""`h_t = a_t ⊙ h_{t-1} + b_t`, real or complex, with its own adjoint and a choice of methods."""
+
+from functools import partial
+from typing import get_args
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Inexact, Num
+
+from scan._linear_methods import Method, solve, solve_adjoint
+
+_AUTO = "auto"
+
+
+def linear(
+    a: Num[Array, "..."],
+    b: Num[Array, "..."],
+    h0: Num[Array, "..."] | None = None,
+    begin: Bool[Array, "..."] | None = None,
+    *,
+    reverse: bool = False,
+    method: str = "auto",
+) -> Inexact[Array, "..."]:
+    """Solve the elementwise linear recurrence `h_t = a_t ⊙ h_{t-1} + b_t`.
+
+    The gradient is the adjoint recurrence, itself one linear scan in the other direction: the
+    backward pass stores `a` and `h` and nothing else, whatever the method.
+
+    **Arguments:**
+
+    - `a`: the coefficients. With as many axes as `b` they vary in time and broadcast against `b`;
+      with fewer they are constant in time and broadcast against one `b_t`.
+    - `b`: the drive, shape `[time, *features]`. Keep batches behind the time axis: arrays that
+      are batch-major have to be transposed first.
+    - `h0`: the state carried in, broadcasting to `features`; zeros by default.
+    - `begin`: where true the state is replaced by zeros before `b_t` is added. Its axes are the
+      leading axes of `b`: `[time]`, or `[time, batch]` for a batch with episodes of its own.
+    - `reverse`: run from the last step to the first, `h_t = a_t ⊙ h_{t+1} + b_t`; `h0` is then
+      the state after the last step.
+    - `method`: `"sequential"` (a loop), `"chunked"` (about √time loops side by side),
+      `"associative"` (a tree of depth log time), or `"auto"`, which chooses for the platform when
+      the program is lowered and for the shape: see the table in the documentation.
+
+    **Returns:**
+
+    `h`, shape `[time, *features]`, in the promoted dtype of `a` and `b`.
+
+    **Raises:**
+
+    `ValueError` for shapes that do not fit, an empty time axis or an unknown method.
+    """
+    known = (_AUTO, *get_args(Method))
+    if method not in known:
+        raise ValueError(f"`method` (={method!r}) must be one of {', '.join(known)}.")
+    a, b = jnp.asarray(a), jnp.asarray(b)
+    if b.ndim == 0 or b.shape[0] == 0:
+        raise ValueError(f"`b` (shape {b.shape}) must have a time axis of at least one step.")
+    features = b.shape[1:]
+    _check_broadcast("a", a.shape, b.shape if a.ndim == b.ndim else features)
+    dtype = jnp.result_type(a, b) if h0 is None else jnp.result_type(a, b, h0)
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise ValueError(f"`b` (dtype {b.dtype}) must be real or complex floating point.")
+    h0 = jnp.zeros(features, dtype) if h0 is None else jnp.asarray(h0, dtype)
+    _check_broadcast("h0", h0.shape, features)
+    h0 = jnp.broadcast_to(h0, features)
+    if a.ndim < b.ndim:
+        a = a.reshape((1,) * (len(features) - a.ndim) + a.shape)
+    elif a.shape[0] != b.shape[0]:
+        a = a[0]
+    if begin is not None:
+        begin = jnp.asarray(begin)
+        if begin.shape != b.shape[: max(begin.ndim, 1)]:
+            raise ValueError(
+                f"`begin` (shape {begin.shape}) must have the leading axes of `b` (shape {b.shape})"
+            )
+        begin = begin.reshape(begin.shape + (1,) * (b.ndim - begin.ndim))
+    a, b = a.astype(dtype), b.astype(dtype)
+    if b.shape[0] == 1:  # one step is not a loop: leave it to autodiff
+        h0 = h0[None] if begin is None else jnp.where(begin, 0, h0[None])
+        return (a if a.ndim == b.ndim else a[None]) * h0 + b
+    return _linear(a, b, h0, begin, reverse, method)
+
+
+def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    try:
+        fits = jnp.broadcast_shapes(shape, target) == target
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"`{name}` (shape {shape}) must broadcast to {target}, as `b` has it.")
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _linear(a, b, h0, begin, reverse, method):
+    return _per_platform(partial(solve, reverse=reverse), method, b.shape, (a, b, h0, begin))
+
+
+def _linear_forward(a, b, h0, begin, reverse, method):
+    h = _linear(a, b, h0, begin, reverse, method)
+    return h, (a, h, h0, begin)
+
+
+def _linear_backward(reverse, method, residuals, cotangent):
+    a, h, h0, begin = residuals
+    adjoint = partial(solve_adjoint, reverse=reverse)
+    d_a, d_b, d_h0 = _per_platform(adjoint, method, h.shape, (a, h, h0, begin, cotangent))
+    return d_a, d_b, d_h0, None
+
+
+_linear.defvjp(_linear_forward, _linear_backward)
+
+
+def _per_platform(function, method, shape, arguments):
+    """Call `function(method, *arguments)` with the method that suits platform and shape."""
+    if method != _AUTO:
+        return function(method, *arguments)
+    on_cpu = cpu_method(shape)
+    return jax.lax.platform_dependent(
+        *arguments,
+        cpu=partial(function, on_cpu),
+        default=partial(function, "associative"),
+    )
+
+
+def cpu_method(shape: tuple[int, ...]) -> Method:
+    """The method that `linear` takes on a CPU for a drive of this shape (measured, see docs).
+
+    **Arguments:**
+
+    - `shape`: `[time, *features]`, the shape of `b`.
+
+    **Returns:**
+
+    `"sequential"` unless the steps are so narrow that the loop's own overhead dominates.
+    """
+    length, *features = shape
+    width = 1
+    for size in features:
+        width *= size
+    return "chunked" if length >= 512 and width <= 16 else "sequential"

@@ -1,0 +1,76 @@
+"""The plain loop over time: the reference that every other scan is compared with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, PyTree
+
+
+def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTree:
+    """Replace a state by its initial value where an episode begins.
+
+    A selection, not a multiplication by zero: a NaN in the old state does not survive.
+
+    **Arguments:**
+
+    - `begin`: whether the observation about to be consumed is the first of an episode.
+    - `initial`: the state at the beginning of an episode.
+    - `state`: the state carried so far; the same structure and shapes as `initial`.
+
+    **Returns:**
+
+    `initial` where `begin`, else `state`. A Python `False` returns `state` untouched.
+    """
+    if begin is False:
+        return state
+    if begin is True:
+        return jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
+    return jax.tree.map(lambda i, s: jnp.where(begin, i, s).astype(s.dtype), initial, state)
+
+
+def sequential(
+    update: Callable[[Any, Any], Any],
+    state: PyTree,
+    xs: PyTree,
+    begin: Bool[Array, " time"] | None = None,
+    *,
+    initial: PyTree = None,
+) -> tuple[PyTree, PyTree]:
+    """Run `h_t = update(h_{t-1}, x_t)` one step after another.
+
+    **Arguments:**
+
+    - `update`: one step, `(state, x) -> state`.
+    - `state`: the state carried in.
+    - `xs`: inputs, every leaf with a leading time axis.
+    - `begin`: shape `[time]`; where true, the state is replaced by `initial` before `x_t` is
+      consumed.
+    - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
+
+    **Returns:**
+
+    `(final_state, states)`: the state after the last step, and the states after every step with
+    a leading time axis.
+
+    **Raises:**
+
+    `ValueError` when `begin` is given without `initial`.
+    """
+    if begin is None:
+
+        def step(carry, x):
+            carry = update(carry, x)
+            return carry, carry
+
+        return jax.lax.scan(step, state, xs)
+    if initial is None:
+        raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
+
+    def step_or_reset(carry, inputs):
+        x, begin_t = inputs
+        carry = update(reset(begin_t, initial, carry), x)
+        return carry, carry
+
+    return jax.lax.scan(step_or_reset, state, (xs, begin))

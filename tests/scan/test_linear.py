@@ -1,0 +1,164 @@
+"""`scan.linear` against a plain loop: values, gradients, resets, every method and direction."""
+
+import functools
+import itertools
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+
+import scan
+
+METHODS = ("sequential", "chunked", "associative", "auto")
+
+
+def loop(a, b, h0=None, begin=None, *, reverse=False):
+    """The recurrence as the docstring writes it, one step after another; autodiff goes through."""
+    h0 = jnp.zeros(b.shape[1:], jnp.result_type(a, b)) if h0 is None else h0
+    begin = jnp.zeros(len(b), bool) if begin is None else begin
+    begin = begin.reshape(begin.shape + (1,) * (b.ndim - begin.ndim))
+    a = jnp.broadcast_to(a if a.ndim == b.ndim else a[None], b.shape)
+
+    def step(h, inputs):
+        a_t, b_t, begin_t = inputs
+        h = a_t * jnp.where(begin_t, 0, h) + b_t
+        return h, h
+
+    return jax.lax.scan(step, h0, (a, b, begin), reverse=reverse)[1]
+
+
+def normal(rng, shape, is_complex):
+    x = rng.normal(size=shape)
+    return jnp.asarray(x + 1j * rng.normal(size=shape) if is_complex else x)
+
+
+def case(seed, time, features, is_complex, varies):
+    rng = np.random.default_rng(seed)
+    a = 0.9 * normal(rng, ((time,) if varies else ()) + features, is_complex)
+    b = normal(rng, (time, *features), is_complex)
+    h0 = normal(rng, features, is_complex)
+    begin = jnp.asarray(rng.random(time) < 0.3)
+    weight = normal(rng, (time, *features), is_complex)
+    return a, b, h0, begin, weight
+
+
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1, 2, 3, 7, 17]),
+    st.sampled_from([(), (1,), (3,), (2, 3)]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(METHODS),
+)
+def test_values_and_gradients_equal_the_loop(
+    seed, time, features, is_complex, varies, resets, reverse, method
+):
+    a, b, h0, begin, weight = case(seed, time, features, is_complex, varies)
+    begin = begin if resets else None
+
+    def loss(function, **options):
+        def value(a, b, h0):
+            h = function(a, b, h0, begin, reverse=reverse, **options)
+            return jnp.sum((weight * h).real + jnp.abs(h) ** 2), h
+
+        return jax.jit(jax.value_and_grad(value, argnums=(0, 1, 2), has_aux=True))(a, b, h0)
+
+    (_, expected), expected_gradients = loss(loop)
+    (_, got), gradients = loss(scan.linear, method=method)
+    scale = 1 + jnp.max(jnp.abs(expected))
+    np.testing.assert_allclose(got / scale, expected / scale, atol=1e-12, rtol=0)
+    for mine, theirs in zip(gradients, expected_gradients, strict=True):
+        size = 1 + jnp.max(jnp.abs(theirs))
+        np.testing.assert_allclose(mine / size, theirs / size, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_eight_reset_patterns(method):
+    a, b, h0, _, _ = case(0, 3, (2,), True, True)
+    flags = jnp.array(list(itertools.product([False, True], repeat=3)))
+    got = jax.jit(jax.vmap(lambda begin: scan.linear(a, b, h0, begin, method=method)))(flags)
+    expected = jax.vmap(lambda begin: loop(a, b, h0, begin))(flags)
+    np.testing.assert_allclose(got, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_nan_does_not_survive_a_reset(method):
+    a, b, h0, _, _ = case(1, 9, (2,), False, True)
+    b = b.at[2].set(jnp.nan)
+    begin = jnp.arange(9) == 5
+
+    def total(a, b, h0):
+        h = scan.linear(a, b, h0, begin, method=method)
+        return jnp.sum(h[5:]), h
+
+    gradients, h = jax.jit(jax.grad(total, argnums=(1, 2), has_aux=True))(a, b, h0)
+    assert jnp.all(jnp.isnan(h[2:5])) and jnp.all(jnp.isfinite(h[5:]))
+    assert all(jnp.all(jnp.isfinite(g)) for g in gradients)
+    assert jnp.all(gradients[0][:5] == 0) and jnp.all(gradients[1] == 0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_broadcasting_of_coefficients(method):
+    _, b, h0, _, weight = case(2, 6, (2, 3), False, True)
+    for shape in [(), (3,), (1, 3), (2, 3), (1, 1, 3), (6, 1, 3), (6, 2, 1), (6, 1, 1)]:
+        a = normal(np.random.default_rng(3), shape, False)
+
+        def mine(a, b, h0):
+            return jnp.sum(weight * scan.linear(a, b, h0, method=method))
+
+        def theirs(a, b, h0, shape=shape):
+            a = a.reshape((1,) * (3 - a.ndim) + a.shape)
+            return jnp.sum(weight * loop(jnp.broadcast_to(a, b.shape), b, h0))
+
+        value, got = jax.jit(jax.value_and_grad(mine, argnums=(0, 1, 2)))(a, b, h0)
+        expected, want = jax.jit(jax.value_and_grad(theirs, argnums=(0, 1, 2)))(a, b, h0)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        for g, w in zip(got, want, strict=True):
+            assert g.shape == w.shape
+            np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_under_vmap_with_episodes_of_their_own(method):
+    a, b, h0, _, _ = case(4, 8, (5, 2), True, False)
+    begin = jnp.asarray(np.random.default_rng(0).random((8, 5)) < 0.3)
+    solve = functools.partial(scan.linear, method=method)
+    direct = jax.jit(solve)(a[0], b, h0, begin)
+    mapped = jax.jit(jax.vmap(solve, (None, 1, 0, 1), 1))(a[0], b, h0, begin)
+    np.testing.assert_allclose(direct, mapped, atol=1e-13)
+    np.testing.assert_allclose(direct[:, 3], loop(a[0], b[:, 3], h0[3], begin[:, 3]), atol=1e-13)
+
+
+def test_the_backward_pass_stores_coefficients_and_states_only():
+    a, b, h0, begin, _ = case(5, 16, (4,), True, True)
+    _, pullback = jax.vjp(lambda a, b, h0: scan.linear(a, b, h0, begin), a, b, h0)
+    stored = sum(x.size for x in jax.tree.leaves(pullback) if jnp.iscomplexobj(x))
+    assert stored == a.size + b.size + h0.size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (((3,), (0, 3)), {}, r"`b` \(shape \(0, 3\)\) must have a time axis of at least one"),
+        (((4,), (5, 3)), {}, r"`a` \(shape \(4,\)\) must broadcast to \(3,\)"),
+        (((2, 3), (5, 3)), {}, r"`a` \(shape \(2, 3\)\) must broadcast to \(5, 3\)"),
+        (((3,), (5, 3), (2,)), {}, r"`h0` \(shape \(2,\)\) must broadcast to \(3,\)"),
+        (((3,), (5, 3), (3,)), {"begin": (4,)}, r"`begin` \(shape \(4,\)\) must have the leading"),
+        (((3,), (5, 3)), {"method": "magic"}, "`method` \\(='magic'\\) must be one of auto, seq"),
+    ],
+)
+def test_bad_input_is_named(arguments, options, message):
+    if "begin" in options:
+        options = {"begin": jnp.zeros(options["begin"], bool)}
+    with pytest.raises(ValueError, match=message):
+        scan.linear(*(jnp.ones(shape) for shape in arguments), **options)
+
+
+def test_integers_are_refused():
+    with pytest.raises(ValueError, match="`b` \\(dtype int64\\) must be real or complex floating"):
+        scan.linear(jnp.ones(3, int), jnp.ones((4, 3), int))

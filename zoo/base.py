@@ -1,0 +1,304 @@
+"""What every memory offers, and how a cell's one definition becomes its four forms."""
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+import rtrl
+import scan
+
+State = Any
+Sensitivity = Any
+Begin = Bool[Array, ""] | bool
+Carry = tuple[State, Sensitivity]
+
+
+class AbstractMemory(eqx.Module):
+    """A memory in four forms: step, parallel scan, RTRL step and RTRL segment.
+
+    Unbatched and time-major; callers `vmap`. `begin` says that `x` is the first observation of an
+    episode: where it is true, the state and the sensitivity are replaced by their initial values
+    before `x` is consumed. It is the only reset, so a scan over several episodes end to end is the
+    same as a scan of each.
+    """
+
+    inputs: eqx.AbstractVar[int]
+    hidden: eqx.AbstractVar[int]
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """The width of the output `y`."""
+
+    @property
+    def state_size(self) -> int:
+        """The number of real numbers in the state."""
+        leaves = jax.tree.leaves(jax.eval_shape(self.init_state))
+        return sum(math.prod(x.shape) * (1 + jnp.iscomplexobj(x)) for x in leaves)
+
+    @abstractmethod
+    def init_state(self) -> State:
+        """The state at the beginning of an episode.
+
+        **Returns:**
+
+        A pytree of arrays; a constant, not a function of parameters.
+        """
+
+    @abstractmethod
+    def step(
+        self, state: State, x: Float[Array, " inputs"], begin: Begin = False
+    ) -> tuple[State, Float[Array, " outputs"]]:
+        """One step, for acting.
+
+        **Arguments:**
+
+        - `state`: the state carried so far.
+        - `x`: the input, shape `[inputs]`.
+        - `begin`: whether `x` is the first input of an episode.
+
+        **Returns:**
+
+        `(state, y)`.
+
+        **Raises:**
+
+        `ValueError` for an `x` of another shape.
+        """
+
+    @abstractmethod
+    def scan(
+        self,
+        state: State,
+        xs: Float[Array, "time inputs"],
+        begin: Bool[Array, " time"] | None = None,
+    ) -> tuple[State, Float[Array, "time outputs"]]:
+        """A whole sequence, parallel over time where the recurrence allows it.
+
+        **Arguments:**
+
+        - `state`: the state carried in.
+        - `xs`: inputs, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None` for no episode border.
+
+        **Returns:**
+
+        `(state, ys)`: the state after the last step and the outputs of all steps.
+
+        **Raises:**
+
+        `ValueError` for `xs` or `begin` of another shape.
+        """
+
+    @abstractmethod
+    def rtrl_init(self) -> Sensitivity:
+        """The sensitivity of the initial state.
+
+        **Returns:**
+
+        A pytree of zeros; see `rtrl.init`.
+        """
+
+    @abstractmethod
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, " inputs"], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """One step whose gradient is that of the whole past.
+
+        The gradient of `y` with respect to the parameters is supplied from the sensitivity; the
+        path to `x` is open; the carry that comes out is under `stop_gradient`.
+
+        **Arguments:**
+
+        - `carry`: `(state, sensitivity)`.
+        - `x`: the input, shape `[inputs]`.
+        - `begin`: whether `x` is the first input of an episode.
+
+        **Returns:**
+
+        `(carry, y)`.
+
+        **Raises:**
+
+        `ValueError` for an `x` of another shape.
+        """
+
+    @abstractmethod
+    def rtrl_scan(
+        self,
+        carry: Carry,
+        xs: Float[Array, "time inputs"],
+        begin: Bool[Array, " time"] | None = None,
+    ) -> tuple[Carry, Float[Array, "time outputs"]]:
+        """A segment: BPTT inside it, the sensitivity across its start.
+
+        The gradient is untruncated, and the backward pass holds one sensitivity per segment, not
+        one per step. The carry that comes out is under `stop_gradient`.
+
+        **Arguments:**
+
+        - `carry`: `(state, sensitivity)` at the segment's start.
+        - `xs`: inputs, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None` for no episode border.
+
+        **Returns:**
+
+        `(carry, ys)`.
+
+        **Raises:**
+
+        `ValueError` for `xs` or `begin` of another shape.
+        """
+
+
+class AbstractCell(AbstractMemory):
+    """A cell states its mathematics once, and gets the four forms of `zoo.AbstractMemory`.
+
+    A concrete cell defines `init_state`, `update` and `readout`. The classes between this one and
+    a cell (`AbstractLinearCell`, `AbstractDiagonalCell`, `AbstractDenseCell`) define the kind of
+    recurrence: `structure`, `recurrence` and `evolve`.
+    """
+
+    @abstractmethod
+    def update(self, state: State, x: Float[Array, " inputs"]) -> State:
+        """One step of the recurrence: all that RTRL differentiates.
+
+        **Arguments:**
+
+        - `state`: the previous state.
+        - `x`: the input, shape `[inputs]`.
+
+        **Returns:**
+
+        The next state.
+        """
+
+    @abstractmethod
+    def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """The output of a step: gates, projections and norms after the recurrence.
+
+        **Arguments:**
+
+        - `state`: the state after `x`.
+        - `x`: the input, shape `[inputs]`.
+
+        **Returns:**
+
+        `y`, shape `[outputs]`.
+        """
+
+    @property
+    @abstractmethod
+    def structure(self) -> rtrl.AbstractStructure:
+        """How the recurrence's units depend on one another."""
+
+    @abstractmethod
+    def recurrence(self) -> PyTree:
+        """The parameters of the recurrence, as functions of the cell's own.
+
+        RTRL keeps one sensitivity for each of these; ordinary autodiff takes the gradient from
+        them to the cell's parameters. It is the cell itself unless a smaller set will do.
+
+        **Returns:**
+
+        A pytree.
+        """
+
+    @abstractmethod
+    def evolve(
+        self, recurrence: PyTree, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> State:
+        """The states after every step, as a function of the recurrence's parameters.
+
+        **Arguments:**
+
+        - `recurrence`: as `recurrence()` returns it.
+        - `state`: the state carried in.
+        - `xs`: inputs, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None`.
+
+        **Returns:**
+
+        The states, with a leading time axis.
+        """
+
+    def step(
+        self, state: State, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[State, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.step`."""
+        self._check(x.shape, (self.inputs,), "x")
+        state = self.update(scan.reset(begin, self.init_state(), state), x)
+        return state, self.readout(state, x)
+
+    def scan(
+        self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
+    ) -> tuple[State, Float[Array, "time outputs"]]:
+        """See `zoo.AbstractMemory.scan`."""
+        self._check_sequence(xs, begin)
+        return self._outputs(self.evolve(self.recurrence(), state, xs, begin), xs)
+
+    def rtrl_init(self) -> Sensitivity:
+        """See `zoo.AbstractMemory.rtrl_init`."""
+        recurrence, state = self.recurrence(), self.init_state()
+        dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))]
+        x = jax.ShapeDtypeStruct((1, self.inputs), jnp.result_type(*dtypes))
+        run = lambda recurrence, state, xs: self._end(recurrence, state, xs, None)  # noqa: E731
+        return rtrl.init(self.structure, run, recurrence, state, x)
+
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_step`."""
+        self._check(x.shape, (self.inputs,), "x")
+        carry, ys = self.rtrl_scan(carry, x[None], jnp.asarray(begin)[None])
+        return carry, ys[0]
+
+    def rtrl_scan(
+        self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
+    ) -> tuple[Carry, Float[Array, "time outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_scan`."""
+        self._check_sequence(xs, begin)
+        start, sensitivity = jax.lax.stop_gradient(carry)
+        if begin is not None:
+            start = scan.reset(begin[0], self.init_state(), start)
+            zeros = jax.tree.map(jnp.zeros_like, sensitivity)
+            sensitivity = scan.reset(begin[0], zeros, sensitivity)
+        recurrence = self.recurrence()
+        supplied = rtrl.supply(self.structure, recurrence, start, sensitivity)
+        end, ys = self._outputs(self.evolve(recurrence, supplied, xs, begin), xs)
+        sensitivity = rtrl.roll(
+            self.structure, self._end, *_detached(recurrence, start, sensitivity, xs), begin
+        )
+        return jax.lax.stop_gradient((end, sensitivity)), ys
+
+    def _end(self, recurrence, state, xs, begin):
+        """The state at a segment's end."""
+        return jax.tree.map(lambda h: h[-1], self.evolve(recurrence, state, xs, begin))
+
+    def _outputs(self, states, xs):
+        ys = jax.vmap(self.readout)(states, xs)
+        return jax.tree.map(lambda h: h[-1], states), ys
+
+    def _check_sequence(self, xs: Array, begin: Array | None) -> None:
+        time = xs.shape[0] if xs.ndim else 0
+        if time == 0:
+            raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")
+        self._check(xs.shape, (time, self.inputs), "xs")
+        if begin is not None:
+            self._check(begin.shape, (time,), "begin")
+
+    def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
+        if shape != expected:
+            raise ValueError(
+                f"`{name}` (shape {shape}) must have the shape {expected} for "
+                f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden})."
+            )
+
+
+def _detached(*trees):
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, trees)

@@ -1,0 +1,241 @@
+"""Learning curves: read from a run's CSV, drawn with a confidence band over seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+from scipy.special import stdtrit
+
+from agents.logs import INDEX, read_rows
+
+SCALARS = "scalars.csv"
+CONFIDENCE = 0.95
+# Okabe and Ito's palette, safe for the common kinds of color blindness; the styles tell runs
+# apart once the colors repeat.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_STYLES = ("-", "--", "-.", ":")
+_LABELS = {
+    "evaluation_return": "return per episode (evaluation)",
+    "return": "return per episode (training)",
+    "evaluation_length": "episode length (steps, evaluation)",
+    "length": "episode length (steps, training)",
+}
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """The scalars of one run.
+
+    **Arguments:**
+
+    - `iteration`: array of shape `(iterations,)`.
+    - `env_steps`: environment steps for each seed, of the same shape.
+    - `metrics`: arrays of shape `(iterations, seeds)`; NaN where nothing was measured.
+    """
+
+    iteration: np.ndarray
+    env_steps: np.ndarray
+    metrics: Mapping[str, np.ndarray]
+
+    def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
+        """One metric where it was measured.
+
+        **Arguments:**
+
+        - `metric`: its name.
+
+        **Returns:**
+
+        Environment steps `(points,)` and values `(points, seeds)`, without the iterations
+        in which no seed has a value.
+
+        **Raises:**
+
+        - `ValueError`: if the run has no such metric or no value of it.
+        """
+        if metric not in self.metrics:
+            known = ", ".join(self.metrics)
+            raise ValueError(f"metric {metric!r} is not logged; there are: {known}")
+        values = self.metrics[metric]
+        measured = ~np.isnan(values).all(axis=1)
+        if not measured.any():
+            raise ValueError(f"metric {metric!r} has no value in this run yet")
+        return self.env_steps[measured], values[measured]
+
+
+def read_scalars(folder: str | Path) -> Scalars:
+    """Reads the scalars of a run.
+
+    **Arguments:**
+
+    - `folder`: the run's folder.
+
+    **Returns:**
+
+    Its scalars. An iteration of which some seeds' rows are missing is left out.
+
+    **Raises:**
+
+    - `ValueError`: if there are none.
+    """
+    path = Path(folder) / SCALARS
+    if not path.exists():
+        raise ValueError(f"{folder} holds no run: there is no {SCALARS} in it")
+    rows = read_rows(path)
+    names = [name for name in (rows[0] if rows else ()) if name not in INDEX]
+    seeds = 1 + max((int(row["seed"]) for row in rows), default=0)
+    rows = rows[: len(rows) - len(rows) % seeds]
+    table = {name: _column(rows, name).reshape(-1, seeds) for name in (*INDEX, *names)}
+    return Scalars(
+        iteration=table["iteration"][:, 0].astype(int),
+        env_steps=table["env_steps"][:, 0].astype(int),
+        metrics={name: table[name] for name in names},
+    )
+
+
+def default_metric(runs: Sequence[Scalars]) -> str:
+    """The metric that shows how well the runs learn.
+
+    **Arguments:**
+
+    - `runs`: their scalars.
+
+    **Returns:**
+
+    `"evaluation_return"` if all runs have evaluated, else `"return"`.
+    """
+    name = "evaluation_return"
+    evaluated = [name in run.metrics and not np.isnan(run.metrics[name]).all() for run in runs]
+    return name if all(evaluated) else "return"
+
+
+def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean over seeds and its 95 % confidence interval by Student's t-distribution.
+
+    **Arguments:**
+
+    - `values`: array of shape `(points, seeds)`; NaN where a seed has no value.
+
+    **Returns:**
+
+    The mean and the interval's half width, both `(points,)`; the half width is NaN where
+    fewer than two seeds have a value.
+    """
+    present = ~np.isnan(values)
+    count = present.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(present, values, 0.0).sum(axis=1) / count
+        squares = np.where(present, values - mean[:, None], 0.0) ** 2
+        error = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
+        half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * error
+    return mean, np.where(count > 1, half, np.nan)
+
+
+def smooth(values: np.ndarray, window: int) -> np.ndarray:
+    """A moving average over the last `window` points, without those that are NaN.
+
+    **Arguments:**
+
+    - `values`: array of shape `(points, seeds)`.
+    - `window`: the number of points; 1 changes nothing.
+
+    **Returns:**
+
+    Array of the same shape. The first points average over what there is; a point that is
+    NaN stays NaN.
+
+    **Raises:**
+
+    - `ValueError`: if `window` is less than 1.
+    """
+    if window < 1:
+        raise ValueError(f"`smoothing` (={window}) must be at least 1 point")
+    present = ~np.isnan(values)
+
+    def window_sum(x: np.ndarray) -> np.ndarray:
+        padded = np.concatenate([np.zeros((window, x.shape[1])), x]).cumsum(axis=0)
+        return padded[window:] - padded[:-window]
+
+    with np.errstate(invalid="ignore"):
+        average = window_sum(np.where(present, values, 0.0)) / window_sum(present * 1.0)
+    return np.where(present, average, np.nan) if window > 1 else values
+
+
+def learning_curve(
+    runs: Mapping[str, str | Path],
+    path: str | Path,
+    *,
+    metric: str | None = None,
+    smoothing: int = 1,
+    title: str | None = None,
+) -> None:
+    """Draws the learning curves of one or several runs into one picture.
+
+    The line is the mean over seeds, the band its 95 % confidence interval by Student's
+    t-distribution; a run of one seed has no band.
+
+    **Arguments:**
+
+    - `runs`: the runs' folders, by the label each gets.
+    - `path`: the picture to write; its ending tells the format.
+    - `metric`: what to draw; by default see `default_metric`.
+    - `smoothing`: average each seed over so many measured points.
+    - `title`: written above, if any.
+
+    **Raises:**
+
+    - `ValueError`: if a folder holds no run, or a run has no such metric.
+    """
+    if not runs:
+        raise ValueError("there is no run to draw")
+    scalars = {label: read_scalars(folder) for label, folder in runs.items()}
+    metric = metric or default_metric(list(scalars.values()))
+    figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for number, (label, run) in enumerate(scalars.items()):
+        steps, values = run.curve(metric)
+        _draw(axes, number, label, steps, smooth(values, smoothing))
+    _decorate(axes, metric, title)
+    figure.savefig(str(path))
+
+
+def _draw(axes: Axes, number: int, label: str, steps: np.ndarray, values: np.ndarray) -> None:
+    color = _COLORS[number % len(_COLORS)]
+    style = _STYLES[number // len(_COLORS) % len(_STYLES)]
+    mean, half = confidence_band(values)
+    count = values.shape[1]
+    seeds = f"{count} seeds" if count > 1 else "1 seed"
+    marker = "o" if len(steps) == 1 else None
+    name = f"{label} ({seeds})"
+    axes.plot(steps, mean, color=color, linestyle=style, linewidth=2, label=name, marker=marker)
+    if count > 1:
+        axes.fill_between(steps, mean - half, mean + half, color=color, alpha=0.2, linewidth=0)
+
+
+def _decorate(axes: Axes, metric: str, title: str | None) -> None:
+    axes.set_xlabel("environment steps (per seed)", fontsize=12)
+    axes.set_ylabel(_LABELS.get(metric, metric.replace("_", " ")), fontsize=12)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.tick_params(labelsize=11)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    banded = len(axes.collections) > 0
+    axes.legend(
+        fontsize=10,
+        frameon=False,
+        title="mean and 95 % confidence band" if banded else None,
+        title_fontsize=9,
+        alignment="left",
+    )
+    if title:
+        axes.set_title(title, fontsize=12)
+
+
+def _column(rows: Sequence[Mapping[str, str]], name: str) -> np.ndarray:
+    return np.array([float(row[name] or "nan") for row in rows])

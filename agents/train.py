@@ -1,0 +1,493 @@
+"""The running loop: seeds vmapped, compiled once, logged, checkpointed, resumable."""
+
+import contextlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents import checkpoint as checkpoints
+from agents.logs import ProgressReport, ScalarLog, TensorBoardLog, mean_over_seeds
+from agents.plots import SCALARS, learning_curve, read_scalars
+
+CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
+TENSORBOARD = "tensorboard"
+# No episode may have ended in a rollout, and staleness is not measured in every iteration.
+MAY_BE_NAN = frozenset({"return", "length", "staleness"})
+# `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
+_EVALUATION = 2**31
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """What the loop drives. All methods are pure and run under `jax.vmap` over seeds with
+    the axis name `"seed"`; states are pytrees of arrays."""
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps that one call of `iterate` makes, for each seed."""
+        ...
+
+    def init(self, *, key: Any) -> Any:
+        """The state before the first iteration."""
+        ...
+
+    def iterate(self, state: Any) -> tuple[Any, dict]:
+        """One iteration: the new state and a flat dictionary of scalar metrics."""
+        ...
+
+    def evaluate(self, state: Any, *, key: Any, episodes: int) -> dict:
+        """Scalar metrics of fresh episodes; the state stays as it is."""
+        ...
+
+    def to_dict(self) -> dict:
+        """The configuration, as JSON."""
+        ...
+
+
+Kind = TypeVar("Kind", bound=Algorithm)
+Show = bool | Literal["bar", "lines"]
+
+
+class TrainingDiverged(RuntimeError):
+    """Training met a number that is not finite; the last good checkpoint is kept."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was asked to stop, and has written a checkpoint before it did.
+
+    **Arguments:**
+
+    - `message`: where it stopped and how to go on.
+    - `number`: the signal that asked for it.
+    """
+
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.number = number
+
+
+class RunFolderError(ValueError):
+    """An output folder that cannot be used; nothing in it was changed."""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What `train` returns.
+
+    **Arguments:**
+
+    - `folder`: the run's folder.
+    - `state`: the final state, with a leading axis over seeds.
+    - `metrics`: the last measured value of each metric, of shape `(seeds,)`.
+    - `iterations`: how many are done.
+    - `env_steps`: environment steps, for each seed.
+    - `compile_seconds`: the time XLA took.
+    - `steps_per_second`: environment steps per second over all seeds, compilation apart.
+    """
+
+    folder: Path
+    state: Any
+    metrics: dict[str, np.ndarray]
+    iterations: int
+    env_steps: int
+    compile_seconds: float
+    steps_per_second: float
+
+
+def train(
+    algorithm: Algorithm,
+    *,
+    steps: int,
+    seeds: int = 1,
+    seed: int = 0,
+    out: str | Path,
+    resume: bool = False,
+    evaluate_every: int | None = None,
+    evaluation_episodes: int = 64,
+    checkpoint_every: int | None = None,
+    progress: Show = True,
+) -> TrainResult:
+    """Trains several seeds at once and leaves a folder with everything about it.
+
+    The folder holds `config.json`, `scalars.csv`, `tensorboard/`, `learning_curve.png` and
+    `checkpoint.eqx`. A run that was interrupted and resumed leaves bitwise the same states
+    and scalars as one that ran through. On resuming, `steps` may be larger than before, to
+    go on further; what the algorithm itself derives from the number of steps, such as an
+    annealed learning rate, is part of its configuration and cannot change.
+
+    **Arguments:**
+
+    - `algorithm`: what to train.
+    - `steps`: environment steps for each seed, rounded up to whole iterations.
+    - `seeds`: how many seeds are trained, by `jax.vmap`.
+    - `seed`: the root of all randomness.
+    - `out`: the folder: new, empty, or with `resume` that of the run to go on with.
+    - `resume`: whether to go on from the checkpoint in `out`.
+    - `evaluate_every`: iterations between evaluations; by default about 20 a run, and the
+        last iteration always; 0 for none.
+    - `evaluation_episodes`: episodes of each evaluation, for each seed.
+    - `checkpoint_every`: iterations between checkpoints; by default about 20 a run.
+    - `progress`: whether to report progress; `"bar"` or `"lines"` force one form.
+
+    **Returns:**
+
+    The final state and metrics.
+
+    **Raises:**
+
+    - `ValueError`: if a count is out of range.
+    - `RunFolderError`: if `out` holds something else, or nothing to resume.
+    - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
+    - `TrainingDiverged`: at the first metric or state that is not finite.
+    - `TrainingInterrupted`: after Ctrl-C or SIGTERM, once a checkpoint is written.
+    """
+    _check_counts(
+        {"steps": steps, "seeds": seeds, "evaluation_episodes": evaluation_episodes},
+        {"evaluate_every": evaluate_every},
+        {"checkpoint_every": checkpoint_every},
+    )
+    folder, total = Path(out), -(-steps // algorithm.steps_per_iteration)
+    config = {
+        "algorithm": algorithm.to_dict(),
+        "seeds": seeds,
+        "seed": seed,
+        "evaluate_every": evaluate_every,
+        "evaluation_episodes": evaluation_episodes,
+    }
+    if evaluate_every is None:
+        config["evaluate_every"] = _stored_rhythm(folder) if resume else max(1, total // 20)
+    _check_folder(folder, config, resume=resume)
+    programs = _Programs(algorithm, config)
+    if resume:
+        state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
+        start = int(done["iteration"])
+    else:
+        state, start = programs.init(), 0
+    if start > total:
+        raise ValueError(
+            f"`steps` (={steps}) is less than the run in {folder} has done: "
+            f"{start * algorithm.steps_per_iteration}."
+        )
+    loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
+    return loop.run(state, start, show=progress)
+
+
+def load_run(folder: str | Path, build: Callable[[dict], Kind]) -> tuple[Kind, Any, dict]:
+    """Loads what a run has trained.
+
+    **Arguments:**
+
+    - `folder`: the run's folder.
+    - `build`: makes the algorithm from its configuration, such as `PPO.from_dict`.
+
+    **Returns:**
+
+    The algorithm, its state with a leading axis over seeds, and the run's configuration.
+
+    **Raises:**
+
+    - `CheckpointError`: if there is no checkpoint, or a damaged one.
+    """
+    path = Path(folder) / CHECKPOINT
+    config = checkpoints.read_header(path).config
+    algorithm = build(config["algorithm"])
+    like = _shapes(_init_all(algorithm, config))
+    return algorithm, checkpoints.load(path, like, config=config)[0], config
+
+
+def evaluate(
+    algorithm: Algorithm, state: Any, *, seeds: int, seed: int, episodes: int
+) -> dict[str, np.ndarray]:
+    """Evaluates trained seeds on episodes that training has not evaluated on.
+
+    **Arguments:**
+
+    - `algorithm`: what was trained.
+    - `state`: its state with a leading axis over seeds.
+    - `seeds`: their number.
+    - `seed`: the root of the randomness.
+    - `episodes`: episodes for each seed.
+
+    **Returns:**
+
+    Metrics of shape `(seeds, ...)`.
+    """
+    keys = _evaluation_keys(seed, 0, seeds)
+    return jax.device_get(jax.jit(_evaluate_all(algorithm, episodes))(state, keys))
+
+
+class _Programs:
+    """The compiled programs of a run."""
+
+    def __init__(self, algorithm: Algorithm, config: Mapping):
+        began = time.perf_counter()
+        self.seed, self.seeds = config["seed"], config["seeds"]
+        self.steps_per_iteration = algorithm.steps_per_iteration
+        init = _init_all(algorithm, config)
+        self.state = _shapes(init)
+        # Lowered from bare shapes, so that a fresh and a resumed run share one program.
+        step = jax.jit(jax.vmap(algorithm.iterate, axis_name="seed"), donate_argnums=0)
+        lowered = step.lower(self.state)
+        self.metrics = sorted(lowered.out_info[1])
+        self.init, self.step = jax.jit(init), lowered.compile()
+        self.finite = jax.jit(_finite_by_leaf)
+        if config["evaluate_every"]:
+            run = jax.jit(_evaluate_all(algorithm, config["evaluation_episodes"]))
+            lowered = run.lower(self.state, _evaluation_keys(self.seed, 0, self.seeds))
+            self.metrics += sorted(set(lowered.out_info) - set(self.metrics))
+            self._evaluate = lowered.compile()
+        self.compile_seconds = time.perf_counter() - began
+
+    def evaluate(self, state: Any, iteration: int) -> dict:
+        return self._evaluate(state, _evaluation_keys(self.seed, iteration, self.seeds))
+
+
+class _Loop:
+    """One run of the loop: what is open and what has not been reported yet."""
+
+    def __init__(
+        self, folder: Path, config: dict, programs: _Programs, total: int, checkpoint_every: int
+    ):
+        self.folder, self.config, self.programs = folder, config, programs
+        self.total, self.checkpoint_every = total, checkpoint_every
+        self.pending: tuple[int, dict] | None = None
+
+    def run(self, state: Any, start: int, *, show: Show) -> TrainResult:
+        self.sound = jax.device_get(self.programs.finite(state))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if start == 0:
+            # First of all: a folder with anything in it can then always be resumed.
+            self._save(state, 0)
+        self._write_config()
+        seeds, size = self.programs.seeds, self.programs.steps_per_iteration
+        path = self.folder / SCALARS
+        self.scalars = ScalarLog(path, self.programs.metrics, seeds=seeds, keep=start)
+        purge = start * size + 1 if start else None
+        self.board = TensorBoardLog(self.folder / TENSORBOARD, seeds=seeds, purge=purge)
+        report = ProgressReport(self.total, start=start, steps=seeds * size, show=show)
+        self.speed = 0.0
+        try:
+            with report as self.report, _StopRequest() as stop:
+                state = self._iterate(state, start, stop)
+        finally:
+            self.scalars.close()
+            self.board.close()
+            self._draw()
+        return self._result(state)
+
+    def _iterate(self, state: Any, start: int, stop: "_StopRequest") -> Any:
+        every = self.config["evaluate_every"]
+        for iteration in range(start + 1, self.total + 1):
+            last = iteration == self.total
+            state, metrics = self.programs.step(state)
+            self._flush()  # the iteration before, while this one runs
+            if every and (last or iteration % every == 0):
+                metrics = metrics | self.programs.evaluate(state, iteration)
+            self.pending = iteration, metrics
+            if last or stop.number is not None or iteration % self.checkpoint_every == 0:
+                self._flush()
+                self._check_state(state, iteration)
+                self.scalars.sync()
+                self._save(state, iteration)
+            if stop.number is not None and not last:
+                raise TrainingInterrupted(self._stopped(iteration), stop.number)
+        return state
+
+    def _flush(self) -> None:
+        if self.pending is None:
+            return
+        (iteration, metrics), self.pending = self.pending, None
+        metrics = jax.device_get(metrics)
+        env_steps = iteration * self.programs.steps_per_iteration
+        self.speed = self.report.update(
+            iteration, mean_over_seeds(metrics.get("return", np.array([np.nan])))
+        )
+        self.scalars.write(iteration, env_steps, metrics)
+        self.board.write(env_steps, metrics, steps_per_second=self.speed)
+        self._check_metrics(iteration, metrics)
+
+    def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
+        checked = {name: x for name, x in metrics.items() if name not in MAY_BE_NAN}
+        for seed in range(self.programs.seeds):
+            bad = [f"`{name}` is {x[seed]}" for name, x in checked.items() if not _ok(x[seed])]
+            if bad:
+                self._diverged(iteration, seed, ", ".join(bad))
+
+    def _check_state(self, state: Any, iteration: int) -> None:
+        # Parameters can overflow in the last update, after the metrics were taken. What was
+        # not finite in the first state is so on purpose.
+        now = jax.device_get(self.programs.finite(state))
+        for name, finite in now.items():
+            for seed in np.flatnonzero(self.sound[name] & ~finite):
+                self._diverged(iteration, int(seed), f"array `{name}` of the state is not finite")
+
+    def _diverged(self, iteration: int, seed: int, what: str) -> None:
+        path = self.folder / CHECKPOINT
+        good = checkpoints.read_header(path).progress
+        raise TrainingDiverged(
+            f"training diverged in iteration {iteration} (environment step "
+            f"{iteration * self.programs.steps_per_iteration}), seed {seed}: {what}. The last "
+            f"good checkpoint, of iteration {good['iteration']}, is kept in {path}."
+        )
+
+    def _save(self, state: Any, iteration: int) -> None:
+        done = {
+            "iteration": iteration,
+            "env_steps": iteration * self.programs.steps_per_iteration,
+        }
+        path = self.folder / CHECKPOINT
+        checkpoints.save(path, state, config=self.config, progress=done)
+
+    def _write_config(self) -> None:
+        steps = self.total * self.programs.steps_per_iteration
+        content = {**self.config, "steps": steps, "versions": checkpoints.versions()}
+        text = json.dumps(content, indent=2) + "\n"
+        checkpoints.write_whole(self.folder / CONFIG, text.encode())
+
+    def _draw(self) -> None:
+        # Before the first episode has ended there is nothing to draw.
+        with contextlib.suppress(ValueError):
+            learning_curve({self.folder.resolve().name: self.folder}, self.folder / PICTURE)
+
+    def _stopped(self, iteration: int) -> str:
+        return (
+            f"stopped after iteration {iteration} of {self.total}; the checkpoint is in "
+            f"{self.folder / CHECKPOINT}. Go on with resume=True (--resume)."
+        )
+
+    def _result(self, state: Any) -> TrainResult:
+        logged = read_scalars(self.folder)
+        measured = {name: x for name, x in logged.metrics.items() if not np.isnan(x).all()}
+        return TrainResult(
+            folder=self.folder,
+            state=state,
+            metrics={name: logged.curve(name)[1][-1] for name in measured},
+            iterations=self.total,
+            env_steps=self.total * self.programs.steps_per_iteration,
+            compile_seconds=self.programs.compile_seconds,
+            steps_per_second=self.speed,
+        )
+
+
+class _StopRequest:
+    """Turns the first Ctrl-C or SIGTERM into a request that the loop honors; the second
+    Ctrl-C stops at once. Signals reach only the main thread."""
+
+    def __init__(self):
+        self.number: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "_StopRequest":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: Any) -> None:
+        if self.number is not None:
+            raise KeyboardInterrupt
+        self.number = number
+
+
+def _check_counts(positive: dict, not_negative: dict, positive_or_none: dict) -> None:
+    for name, value in {**positive, **positive_or_none}.items():
+        if value is not None and value < 1:
+            raise ValueError(f"`{name}` (={value}) must be at least 1")
+    for name, value in not_negative.items():
+        if value is not None and value < 0:
+            raise ValueError(f"`{name}` (={value}) must not be negative; 0 is for none")
+
+
+def _check_folder(folder: Path, config: dict, *, resume: bool) -> None:
+    """Refuses a folder that is not for this run."""
+    path = folder / CHECKPOINT
+    if folder.exists() and not folder.is_dir():
+        raise RunFolderError(f"{folder} is a file, not a folder; choose another --out.")
+    if not path.exists():
+        if resume:
+            raise RunFolderError(
+                f"there is nothing to resume in {folder}: it holds no {CHECKPOINT}."
+            )
+        # A crash during the very first checkpoint leaves only its temporary file.
+        own = {checkpoints.temporary_name(path).name}
+        others = sorted({entry.name for entry in folder.glob("*")} - own)
+        if others:
+            raise RunFolderError(
+                f"{folder} holds other files ({', '.join(others[:5])}"
+                f"{', …' if others[5:] else ''}); choose another --out."
+            )
+        return
+    differing = checkpoints.differences(checkpoints.read_header(path).config, config)
+    if differing:
+        raise RunFolderError(
+            f"{folder} holds a run of another configuration; choose another --out. It differs "
+            "in:\n" + "\n".join(f"  {line}" for line in differing)
+        )
+    if not resume:
+        raise RunFolderError(
+            f"{folder} holds a run already; pass --resume to go on, or another --out."
+        )
+
+
+def _stored_rhythm(folder: Path) -> int | None:
+    # `steps` may have changed since, and the default depends on it.
+    path = folder / CHECKPOINT
+    return checkpoints.read_header(path).config["evaluate_every"] if path.exists() else None
+
+
+def _init_all(algorithm: Algorithm, config: Mapping) -> Callable[[], Any]:
+    def init() -> Any:
+        keys = jax.random.split(jax.random.key(config["seed"]), config["seeds"])
+        states = jax.vmap(lambda key: algorithm.init(key=key), axis_name="seed")(keys)
+        return jax.tree.map(_strong, states)
+
+    return init
+
+
+def _strong(leaf: Any) -> Any:
+    # A weakly typed leaf would compile the step anew after its first call.
+    return leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.astype(leaf.dtype)
+
+
+def _shapes(init: Callable[[], Any]) -> Any:
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), jax.eval_shape(init)
+    )
+
+
+def _evaluate_all(algorithm: Algorithm, episodes: int) -> Callable:
+    def evaluate_one(state: Any, key: Any) -> dict:
+        return algorithm.evaluate(state, key=key, episodes=episodes)
+
+    return jax.vmap(evaluate_one, axis_name="seed")
+
+
+def _evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
+    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
+    return jax.random.split(jax.random.fold_in(root, iteration), seeds)
+
+
+def _finite_by_leaf(states: Any) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(states)
+    return {
+        jax.tree_util.keystr(path): jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1)
+        for path, leaf in leaves
+        if jnp.issubdtype(leaf.dtype, jnp.inexact)
+    }
+
+
+def _ok(value: Any) -> bool:
+    return bool(np.isfinite(value))

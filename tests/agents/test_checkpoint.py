@@ -1,0 +1,198 @@
+"""Checkpoints: written whole or not at all, loaded whole or refused."""
+
+import json
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from agents import checkpoint
+from agents.checkpoint import CheckpointError, load, read_header, save
+
+CONFIG = {"env": "RepeatFirst", "memory": {"name": "rtu", "hidden": 8}, "rate": 1e-3}
+
+
+class State(eqx.Module):
+    weights: jax.Array
+    half: jax.Array
+    phases: jax.Array
+    flags: jax.Array
+    keys: jax.Array
+    count: jax.Array
+    name: str = eqx.field(static=True, default="state")
+
+
+def make(seed=0, weights=(2, 3)):
+    key = jax.random.key(seed)
+    return State(
+        weights=jax.random.normal(key, weights),
+        half=jnp.array([1.0, jnp.nan, -0.0], jnp.bfloat16),
+        phases=jnp.array([1 + 2j], jnp.complex64),
+        flags=jnp.array([True, False]),
+        keys=jax.random.split(key, 3),
+        count=jnp.array(7, jnp.int32),
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "checkpoint.eqx"
+    save(path, make(), config=CONFIG, progress={"iteration": 3})
+    return path
+
+
+def same(one: State, two: State):
+    assert jax.tree.structure(one) == jax.tree.structure(two)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        assert a.dtype == b.dtype
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.parametrize("shapes_only", [False, True])
+def test_it_comes_back_bitwise(path, shapes_only):
+    like = jax.eval_shape(make) if shapes_only else make(seed=1)
+    state, progress = load(path, like, config=CONFIG)
+    same(state, make())
+    assert progress == {"iteration": 3}
+
+
+@pytest.mark.parametrize("implementation", ["rbg", "threefry2x32"])
+def test_keys_keep_their_implementation(tmp_path, implementation):
+    state = {"key": jax.random.key(5, impl=implementation)}
+    save(tmp_path / "c", state, config={}, progress={})
+    back, _ = load(tmp_path / "c", jax.eval_shape(lambda: state), config={})
+    assert back["key"].dtype == state["key"].dtype
+    draw = [jax.random.bits(tree["key"]) for tree in (state, back)]
+    assert draw[0] == draw[1]
+    other = {"key": jax.random.key(5, impl="unsafe_rbg")}
+    with pytest.raises(CheckpointError, match=r"array \['key'\] is key<"):
+        load(tmp_path / "c", other, config={})
+
+
+def test_the_header_tells_what_it_is(path):
+    header = read_header(path)
+    assert header.config == CONFIG
+    assert header.progress == {"iteration": 3}
+    assert header.format == checkpoint.FORMAT
+    assert header.versions["jax"] == jax.__version__
+    assert [".weights", [2, 3], str(make().weights.dtype)] in header.leaves
+
+
+def test_tuples_and_numbers_in_a_configuration_compare_as_json(tmp_path):
+    save(tmp_path / "c", make(), config={"sizes": (1, 2), "x": float("nan")}, progress={})
+    load(tmp_path / "c", make(), config={"sizes": [1, 2], "x": float("nan")})
+
+
+def test_another_configuration_is_refused_with_every_difference(path):
+    other = {"env": "RepeatFirst", "memory": {"name": "gru", "hidden": 8}, "steps": "3"}
+    with pytest.raises(CheckpointError, match="of another configuration") as error:
+        load(path, make(), config=other)
+    assert str(error.value).splitlines()[1:] == [
+        '  memory.name: "rtu" there, "gru" asked for',
+        "  rate: 0.001 there, absent asked for",
+        '  steps: absent there, "3" asked for',
+    ]
+
+
+def test_any_configuration_can_be_accepted(path):
+    same(load(path, make(1), config=None)[0], make())
+
+
+def test_another_shape_names_the_array(path):
+    dtype = make().weights.dtype
+    with pytest.raises(CheckpointError, match="holds another state") as error:
+        load(path, make(weights=(2, 4)), config=CONFIG)
+    expected = f"  array .weights is {dtype}[2, 3] there, {dtype}[2, 4] expected"
+    assert str(error.value).splitlines()[1:] == [expected]
+
+
+def test_another_dtype_names_the_array(path):
+    like = eqx.tree_at(lambda s: s.count, make(), jnp.array(7, jnp.int16))
+    with pytest.raises(CheckpointError, match=r"array \.count is int32\[\] there, int16\[\]"):
+        load(path, like, config=CONFIG)
+
+
+def test_another_structure_names_the_arrays(path):
+    with pytest.raises(CheckpointError) as error:
+        load(path, {"weights": jnp.zeros((2, 3))}, config=CONFIG)
+    assert "array ['weights'] is missing there" in str(error.value)
+    assert "array .weights is not expected" in str(error.value)
+
+
+def test_a_file_of_another_kind(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("not arrays")
+    with pytest.raises(CheckpointError, match=r"notes\.txt is not a trace-zoo checkpoint"):
+        read_header(other)
+    with pytest.raises(CheckpointError, match=r"no checkpoint at .*absent"):
+        read_header(tmp_path / "absent")
+
+
+def test_a_file_cut_anywhere_is_refused(path):
+    whole = path.read_bytes()
+    for length in [*range(80), *range(80, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointError, match="truncated"):
+            load(path, make(), config=CONFIG)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(CheckpointError, match="truncated or has grown"):
+        load(path, make(), config=CONFIG)
+
+
+def test_a_changed_byte_anywhere_is_refused(path):
+    whole = bytearray(path.read_bytes())
+    for position in range(0, len(whole), 53):
+        changed = bytearray(whole)
+        changed[position] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(CheckpointError):
+            load(path, make(), config=CONFIG)
+
+
+def test_another_format_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", 99)
+    save(tmp_path / "c", make(), config=CONFIG, progress={})
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="has checkpoint format 99; this version reads 1"):
+        load(tmp_path / "c", make(), config=CONFIG)
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_failed_save_leaves_the_old_checkpoint(path, monkeypatch, broken):
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    if broken == "fsync":
+        monkeypatch.setattr(checkpoint.os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save(path, make(seed=1), config=CONFIG, progress={"iteration": 4})
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    save(path, make(seed=1), config=CONFIG, progress={"iteration": 4})
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_it_is_on_the_disk_before_it_replaces_the_old_one(path, monkeypatch):
+    events = []
+    fsync, replace = checkpoint.os.fsync, Path.replace
+    monkeypatch.setattr(checkpoint.os, "fsync", lambda fd: (events.append("fsync"), fsync(fd)))
+    monkeypatch.setattr(Path, "replace", lambda *a: (events.append("replace"), replace(*a)))
+    save(path, make(seed=1), config=CONFIG, progress={})
+    assert events == ["fsync", "replace", "fsync"]
+
+
+def test_what_cannot_be_json_leaves_the_old_checkpoint(path):
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        save(path, make(), config=CONFIG, progress={"iteration": jnp.zeros(3)})
+    assert json.loads(json.dumps(CONFIG)) == read_header(path).config
+    assert path.read_bytes() == before

@@ -1,0 +1,165 @@
+"""Scalars in CSV and TensorBoard, progress on the terminal."""
+
+import io
+import struct
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tensorboardX.proto.event_pb2 import Event
+
+from agents.logs import ProgressReport, ScalarLog, TensorBoardLog, mean_over_seeds, read_rows
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "scalars.csv"
+
+
+def numbers(*values, dtype=np.float32):
+    return np.array(values, dtype)
+
+
+def test_one_row_for_each_iteration_and_seed(path):
+    log = ScalarLog(path, ["loss", "evaluation_return"], seeds=2)
+    log.write(1, 100, {"loss": numbers(0.1, np.nan)})
+    # Flushed at once: another process can watch.
+    assert path.read_text() == (
+        "iteration,env_steps,seed,loss,evaluation_return\n1,100,0,0.1,\n1,100,1,nan,\n"
+    )
+    log.write(2, 200, {"loss": numbers(1, 2), "evaluation_return": numbers(-1e-9, 3e10)})
+    log.close()
+    assert path.read_text().splitlines()[3:] == ["2,200,0,1.0,-1e-09", "2,200,1,2.0,3e+10"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_numbers_read_back_exactly(path, dtype):
+    values = (np.random.default_rng(0).normal(size=50) * 1e4).astype(dtype)
+    log = ScalarLog(path, ["x"], seeds=50)
+    log.write(1, 1, {"x": values})
+    log.close()
+    back = np.array([row["x"] for row in read_rows(path)], float).astype(dtype)
+    np.testing.assert_array_equal(back, values)
+
+
+def test_a_new_metric_adds_a_column_and_loses_nothing(path):
+    log = ScalarLog(path, ["loss"], seeds=1)
+    log.write(1, 10, {"loss": numbers(1)})
+    log.write(2, 20, {"speed": numbers(5), "loss": numbers(2)})
+    log.write(3, 30, {"loss": numbers(3)})
+    log.close()
+    assert path.read_text() == (
+        "iteration,env_steps,seed,loss,speed\n1,10,0,1.0,\n2,20,0,2.0,5.0\n3,30,0,3.0,\n"
+    )
+
+
+def test_resuming_drops_what_came_after_the_checkpoint(path):
+    log = ScalarLog(path, ["loss"], seeds=2)
+    for iteration in (1, 2, 3):
+        log.write(iteration, 10 * iteration, {"loss": numbers(iteration, iteration)})
+    log.sync()
+    log.close()
+    whole = path.read_bytes()
+    with path.open("a") as file:
+        file.write("4,4")
+    log = ScalarLog(path, ["loss"], seeds=2, keep=2)
+    assert [row["iteration"] for row in read_rows(path)] == ["1", "1", "2", "2"]
+    log.write(3, 30, {"loss": numbers(3, 3)})
+    log.close()
+    assert path.read_bytes() == whole
+
+
+def test_a_fresh_log_keeps_nothing(path):
+    path.write_text("iteration,env_steps,seed,loss\n1,10,0,1.0\n")
+    ScalarLog(path, ["loss"], seeds=1).close()
+    assert path.read_text() == "iteration,env_steps,seed,loss\n"
+
+
+def test_missing_rows_are_noticed(path):
+    log = ScalarLog(path, ["loss"], seeds=2)
+    log.write(1, 10, {"loss": numbers(1, 2)})
+    log.close()
+    with pytest.raises(ValueError, match="2 rows up to iteration 3, there should be 6"):
+        ScalarLog(path, ["loss"], seeds=2, keep=3)
+    assert len(read_rows(path)) == 2
+
+
+def test_metrics_of_different_lengths_are_a_bug(path):
+    log = ScalarLog(path, ["a", "b"], seeds=2)
+    with pytest.raises(ValueError, match="zip"):
+        log.write(1, 10, {"a": numbers(1, 2), "b": numbers(1)})
+    log.close()
+
+
+def read_events(folder):
+    """Tag, step and value of each scalar, in order, from TensorBoard's records."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        while data:
+            (length,) = struct.unpack("<Q", data[:8])
+            event = Event.FromString(data[12 : 12 + length])
+            found += [(v.tag, event.step, v.simple_value) for v in event.summary.value]
+            data = data[12 + length + 4 :]
+    return found
+
+
+def test_tensorboard_has_each_seed_and_the_mean(tmp_path):
+    board = TensorBoardLog(tmp_path, seeds=2)
+    board.write(100, {"return": numbers(1, 3), "length": numbers(np.nan, np.nan)}, speed=7.0)
+    board.write(200, {"return": numbers(np.nan, 5)})
+    board.close()
+    assert read_events(tmp_path / "seed_0") == [("return", 100, 1.0)]
+    assert read_events(tmp_path / "seed_1") == [("return", 100, 3.0), ("return", 200, 5.0)]
+    expected = [("return", 100, 2.0), ("speed", 100, 7.0), ("return", 200, 5.0)]
+    assert read_events(tmp_path / "mean") == expected
+
+
+def test_the_mean_is_over_the_seeds_that_have_a_value():
+    assert mean_over_seeds(numbers(1, np.nan, 3)) == 2
+    assert np.isnan(mean_over_seeds(numbers(np.nan)))
+
+
+def report(show, *, terminal, total=40, start=0, scores=None):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=120, color_system=None)
+    options = {"steps": 100, "show": show, "console": console, "start": start}
+    with ProgressReport(total, **options) as progress:
+        for iteration in range(start + 1, total + 1):
+            score = 0.5 if scores is None else scores[iteration - 1]
+            speed = progress.update(iteration, score)
+    return text.getvalue(), speed
+
+
+def test_without_a_terminal_a_line_every_tenth():
+    text, speed = report(True, terminal=False)
+    lines = text.splitlines()
+    assert len(lines) == 11  # the first iteration, and every tenth of the way
+    assert [line[:5] for line in lines[:3]] == ["  2 %", " 10 %", " 20 %"]
+    assert "iteration 40/40  return 0.500" in lines[-1]
+    assert "0:00:00 left" in lines[-1]
+    assert speed > 0
+
+
+def test_on_a_terminal_a_bar():
+    text, _ = report(True, terminal=True)
+    assert "40/40" in text
+    assert "return 0.500" in text
+    assert "steps/s" in text
+    assert "100 %" in text
+
+
+def test_forms_can_be_forced_or_left_out():
+    assert "━" in report("bar", terminal=True)[0]
+    assert "━" not in report("lines", terminal=True)[0]
+    assert report(False, terminal=True)[0] == ""
+
+
+def test_a_return_that_was_not_measured_shows_the_last_one():
+    text, _ = report("lines", terminal=False, total=3, scores=[0.25, np.nan, np.nan])
+    assert text.splitlines()[-1].count("return 0.250") == 1
+
+
+def test_a_resumed_report_starts_where_it_is():
+    text, _ = report("lines", terminal=False, total=40, start=30)
+    assert [line[:5] for line in text.splitlines()] == [" 77 %", " 80 %", " 90 %", "100 %"]

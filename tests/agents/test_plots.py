@@ -1,0 +1,156 @@
+"""Learning curves: reading, the confidence band, and what is drawn."""
+
+import matplotlib.image
+import numpy as np
+import pytest
+import scipy.stats
+from matplotlib.figure import Figure
+
+from agents.logs import ScalarLog
+from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
+
+
+def write_run(folder, *, seeds=3, iterations=20, lift=0.0, metrics=("return", "evaluation_return")):
+    folder.mkdir()
+    log = ScalarLog(folder / "scalars.csv", list(metrics), seeds=seeds)
+    random = np.random.default_rng(seeds)
+    for iteration in range(1, iterations + 1):
+        level = np.tanh(iteration / 8) + lift
+        row = {"return": level + random.normal(size=seeds) / 3}
+        row["return"][0] = np.nan if iteration % 5 == 0 else row["return"][0]
+        if "evaluation_return" in metrics and iteration % 4 == 0:
+            row["evaluation_return"] = level + random.normal(size=seeds) / 9
+        log.write(iteration, 1000 * iteration, row)
+    log.close()
+    return folder
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved."""
+    figures = []
+    savefig = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: (figures.append(self), savefig(self, *a, **k))
+    )
+    return figures
+
+
+def test_scalars_are_read_by_iteration_and_seed(tmp_path):
+    run = read_scalars(write_run(tmp_path / "a"))
+    np.testing.assert_array_equal(run.iteration, np.arange(1, 21))
+    np.testing.assert_array_equal(run.env_steps, 1000 * np.arange(1, 21))
+    assert run.metrics["return"].shape == (20, 3)
+    steps, values = run.curve("evaluation_return")
+    np.testing.assert_array_equal(steps, [4000, 8000, 12000, 16000, 20000])
+    assert not np.isnan(values).any()
+
+
+def test_an_iteration_that_is_half_written_is_left_out(tmp_path):
+    write_run(tmp_path / "a")
+    with (tmp_path / "a" / "scalars.csv").open("a") as file:
+        file.write("21,21000,0,1.0,\n21,21000,1,9")
+    run = read_scalars(tmp_path / "a")
+    assert run.iteration[-1] == 20
+    assert run.metrics["return"].shape == (20, 3)
+
+
+def test_what_is_not_a_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no run: there is no scalars\.csv"):
+        read_scalars(tmp_path)
+    with pytest.raises(ValueError, match="there is no run to draw"):
+        learning_curve({}, tmp_path / "a.png")
+
+
+def test_an_unknown_or_empty_metric_is_named(tmp_path):
+    run = read_scalars(write_run(tmp_path / "a", iterations=3))
+    with pytest.raises(ValueError, match=r"metric 'reward' is not logged; there are: return, eval"):
+        run.curve("reward")
+    with pytest.raises(ValueError, match="'evaluation_return' has no value in this run yet"):
+        run.curve("evaluation_return")
+
+
+def test_a_run_without_rows_has_no_value(tmp_path):
+    write_run(tmp_path / "a", iterations=0)
+    with pytest.raises(ValueError, match="'return' is not logged; there are: "):
+        learning_curve({"a": tmp_path / "a"}, tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_the_default_metric_is_the_evaluation_that_all_runs_have(tmp_path):
+    both = read_scalars(write_run(tmp_path / "a"))
+    early = read_scalars(write_run(tmp_path / "b", iterations=3))
+    none = read_scalars(write_run(tmp_path / "c", metrics=("return",)))
+    assert default_metric([both]) == "evaluation_return"
+    assert default_metric([both, early]) == "return"
+    assert default_metric([both, none]) == "return"
+
+
+def test_the_band_is_students_confidence_interval():
+    values = np.random.default_rng(0).normal(size=(6, 5))
+    mean, half = confidence_band(values)
+    low, high = scipy.stats.t.interval(
+        0.95, df=4, loc=values.mean(axis=1), scale=scipy.stats.sem(values, axis=1)
+    )
+    np.testing.assert_allclose(mean - half, low, rtol=1e-12)
+    np.testing.assert_allclose(mean + half, high, rtol=1e-12)
+
+
+def test_the_band_is_over_the_seeds_that_have_a_value():
+    nan = np.nan
+    mean, half = confidence_band(np.array([[1.0, nan, 3.0], [nan, 4.0, nan]]))
+    np.testing.assert_array_equal(mean, [2, 4])
+    _, expected = confidence_band(np.array([[1.0, 3.0]]))
+    np.testing.assert_array_equal(half, [expected[0], nan])
+
+
+def test_smoothing_averages_the_last_points_of_each_seed():
+    nan = np.nan
+    values = np.array([[1.0, 5.0], [3.0, nan], [8.0, 7.0], [10.0, 9.0]])
+    np.testing.assert_array_equal(smooth(values, 1), values)
+    np.testing.assert_allclose(smooth(values, 2), [[1, 5], [2, nan], [5.5, 7], [9, 8]])
+    np.testing.assert_allclose(smooth(values, 100)[-1], [5.5, 7])
+    with pytest.raises(ValueError, match=r"`smoothing` \(=0\) must be at least 1"):
+        smooth(values, 0)
+
+
+def test_several_runs_in_one_figure(tmp_path, drawn):
+    runs = {"RTRL": write_run(tmp_path / "a"), "BPTT": write_run(tmp_path / "b", seeds=1, lift=1)}
+    learning_curve(runs, tmp_path / "a.png", title="RepeatFirst")
+    (axes,) = drawn[0].axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "RTRL (3 seeds)",
+        "BPTT (1 seed)",
+    ]
+    assert axes.get_xlabel() == "environment steps (per seed)"
+    assert axes.get_ylabel() == "return per episode (evaluation)"
+    assert axes.get_title() == "RepeatFirst"
+    assert len(axes.collections) == 1  # one seed has no band
+    assert axes.get_legend().get_title().get_text() == "mean and 95 % confidence band"
+    one, two = axes.get_lines()
+    assert one.get_color() != two.get_color()
+    steps, values = read_scalars(tmp_path / "a").curve("evaluation_return")
+    np.testing.assert_array_equal(one.get_xdata(), steps)
+    np.testing.assert_allclose(one.get_ydata(), values.mean(axis=1))
+    assert matplotlib.image.imread(tmp_path / "a.png").shape == (630, 1050, 4)
+
+
+def test_one_seed_has_no_band_and_no_word_of_it(tmp_path, drawn):
+    learning_curve({"a": write_run(tmp_path / "a", seeds=1)}, tmp_path / "a.png", smoothing=3)
+    (axes,) = drawn[0].axes
+    assert not axes.collections
+    assert axes.get_legend().get_title().get_text() == ""
+
+
+def test_more_runs_than_colors_can_be_told_apart(tmp_path, drawn):
+    folder = write_run(tmp_path / "a", seeds=1)
+    learning_curve({str(n): folder for n in range(12)}, tmp_path / "a.png")
+    looks = {(line.get_color(), line.get_linestyle()) for line in drawn[0].axes[0].get_lines()}
+    assert len(looks) == 12
+
+
+def test_drawing_leaves_no_global_figure(tmp_path):
+    import matplotlib.pyplot as plt
+
+    learning_curve({"a": write_run(tmp_path / "a")}, tmp_path / "a.png", metric="return")
+    assert plt.get_fignums() == []

@@ -1,0 +1,77 @@
+# `make train` trains an agent, `make test` runs the tests; both need only Python 3.11+ and PyPI.
+# Variables: VENV, PYTHON, CONSTRAINTS, and for `make train` STEPS, SEEDS, OUT.
+
+PYTHON ?= python3
+VENV ?= .venv
+STEPS ?= 1e6
+SEEDS ?= 3
+OUT ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
+
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+# A file of versions for pip, such as .ci/oldest-constraints.txt.
+CONSTRAINTS ?=
+
+# One stamp per set of extras: pip runs again when pyproject.toml has changed.
+STAMP := $(VENV)/.trace-zoo
+CREATE = test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+    $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
+
+.PHONY: help train test test-all docs serve lint format bench clean
+
+help:
+	@echo "make train     train an RTU with RTRL on RepeatPreviousEasy (STEPS, SEEDS, OUT)"
+	@echo "make test      the quick tests"
+	@echo "make test-all  every test"
+	@echo "make lint      ruff and pyright"
+	@echo "make format    format the source and sort the imports"
+	@echo "make docs      build the documentation into site/ (make serve: watch it)"
+	@echo "make bench     the benchmarks"
+	@echo "make clean     remove caches and build products; keeps runs/ and $(VENV)"
+
+$(STAMP): pyproject.toml
+	$(CREATE)
+	$(INSTALL) .
+	touch $@
+
+$(STAMP)-%: pyproject.toml
+	$(CREATE)
+	$(INSTALL) '.[$*]'
+	touch $@
+
+train: $(STAMP)
+	$(BIN)/python -m agents train --env RepeatPreviousEasy --memory rtu --hidden 96 \
+	    --gradient rtrl --segment 8 --steps $(STEPS) --seeds $(SEEDS) --out $(OUT)
+
+test: $(STAMP)-test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-all: $(STAMP)-test
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(STAMP)-test
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m pyright --pythonpath $(BIN)/python
+
+format: $(STAMP)-test
+	$(BIN)/python -m ruff format
+	$(BIN)/python -m ruff check --select I --fix
+
+docs: $(STAMP)-docs
+	$(BIN)/python -m mkdocs build --strict
+
+serve: $(STAMP)-docs
+	$(BIN)/python -m mkdocs serve
+
+bench: $(STAMP)-bench
+	$(BIN)/python -m benchmarks.scans
+	$(BIN)/python -m benchmarks.gradients
+	$(BIN)/python -m benchmarks.ppo
+
+clean:
+	rm -rf build dist site .cache .pytest_cache .ruff_cache .hypothesis
+	find scan rtrl zoo agents tests benchmarks docs -name __pycache__ -type d -prune \
+	    -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,164 @@
+"""How far credit goes back in time: three choices, one mechanism.
+
+A rollout is cut into segments, each with the carry stored at its start. The choices differ in the
+length of a segment and in what the carry holds: the state alone, or the sensitivity as well.
+"""
+
+import abc
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args, get_type_hints
+
+import zoo
+
+
+@dataclass(frozen=True)
+class AbstractGradient(abc.ABC):
+    """A way to compute the gradient of a recurrent network over a rollout."""
+
+    @abc.abstractmethod
+    def segment_length(self, rollout_length: int) -> int:
+        """The number of steps per segment.
+
+        **Arguments:**
+
+        - `rollout_length`: steps per rollout and environment.
+
+        **Returns:**
+
+        A divisor of `rollout_length`.
+
+        **Raises:**
+
+        `ValueError` where the rollout cannot be cut into equal segments.
+        """
+
+    @property
+    @abc.abstractmethod
+    def uses_sensitivity(self) -> bool:
+        """Whether the carry holds the sensitivity beside the state."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choice as a dictionary of plain values, for JSON.
+
+        **Returns:**
+
+        The name of the choice and its settings.
+        """
+        return {"name": type(self).__name__, **asdict(self)}
+
+    def init_sensitivity(self, memory: zoo.AbstractMemory) -> Any:
+        """The sensitivity at the beginning of an episode, or `None` where none is used.
+
+        **Arguments:**
+
+        - `memory`: the network's memory.
+
+        **Returns:**
+
+        A pytree of zeros, or `None`.
+        """
+        return memory.rtrl_init() if self.uses_sensitivity else None
+
+
+def _whole_segments(rollout_length: int, name: str, segment: int) -> int:
+    if segment < 1 or rollout_length % segment:
+        raise ValueError(
+            f"`rollout_length` (={rollout_length}) must be divisible by `{name}` (={segment})."
+        )
+    return segment
+
+
+@dataclass(frozen=True)
+class TBPTT(AbstractGradient):
+    """Truncated backpropagation through time.
+
+    The gradient of a step's loss reaches back to the start of its segment and no further: steps
+    are cut into segments of `length`, so it reaches between 0 and `length - 1` steps back. The
+    state at a segment's start is the one stored while acting.
+    """
+
+    length: int = 8
+
+    def segment_length(self, rollout_length: int) -> int:
+        """`length`."""
+        return _whole_segments(rollout_length, "length", self.length)
+
+    @property
+    def uses_sensitivity(self) -> bool:
+        """No."""
+        return False
+
+
+@dataclass(frozen=True)
+class RTRL(AbstractGradient):
+    """Real-time recurrent learning, in segments.
+
+    The gradient of a step's loss reaches back through the whole episode: by backpropagation to the
+    start of its segment, by the sensitivity from there on. `segment=1` is the classical form with
+    independent minibatches of steps; longer segments give the same gradient with less memory and
+    more parallelism.
+
+    Parameters move while a rollout is used for several epochs, and sensitivities computed with the
+    older ones grow stale. `refresh="never"` keeps them; `"epoch"` recomputes states and
+    sensitivities along the rollout before every epoch after the first.
+    """
+
+    segment: int = 8
+    refresh: Literal["never", "epoch"] = "never"
+
+    def __post_init__(self):
+        known = get_args(get_type_hints(type(self))["refresh"])
+        if self.refresh not in known:
+            raise ValueError(f"`refresh` (={self.refresh!r}) must be one of {', '.join(known)}.")
+
+    def segment_length(self, rollout_length: int) -> int:
+        """`segment`."""
+        return _whole_segments(rollout_length, "segment", self.segment)
+
+    @property
+    def uses_sensitivity(self) -> bool:
+        """Yes."""
+        return True
+
+
+@dataclass(frozen=True)
+class BPTT(AbstractGradient):
+    """Backpropagation through the whole rollout by a parallel scan.
+
+    The gradient of a step's loss reaches back to the start of the rollout or of the episode,
+    whichever is later.
+    """
+
+    def segment_length(self, rollout_length: int) -> int:
+        """The whole rollout."""
+        return rollout_length
+
+    @property
+    def uses_sensitivity(self) -> bool:
+        """No."""
+        return False
+
+
+_CHOICES = {choice.__name__: choice for choice in (TBPTT, RTRL, BPTT)}
+
+
+def gradient_from_dict(settings: dict[str, Any]) -> AbstractGradient:
+    """The gradient choice that `to_dict` described.
+
+    **Arguments:**
+
+    - `settings`: a dictionary with `name` and the settings of that choice.
+
+    **Returns:**
+
+    `TBPTT`, `RTRL` or `BPTT`.
+
+    **Raises:**
+
+    `ValueError` for an unknown name.
+    """
+    settings = dict(settings)
+    name = settings.pop("name")
+    if name not in _CHOICES:
+        raise ValueError(f"`gradient` (={name!r}) must be one of {', '.join(_CHOICES)}.")
+    return _CHOICES[name](**settings)

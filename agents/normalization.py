@@ -1,0 +1,85 @@
+"""Running statistics of observations and returns, as state."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class RunningStatistics(eqx.Module):
+    """Mean and variance of everything seen so far, one of each per feature.
+
+    **Attributes:**
+
+    - `mean`, `variance`: shape of one sample.
+    - `count`: number of samples seen.
+    """
+
+    mean: Float[Array, "*shape"]
+    variance: Float[Array, "*shape"]
+    count: Float[Array, ""]
+
+    @staticmethod
+    def init(shape: tuple[int, ...]) -> "RunningStatistics":
+        """Statistics of nothing: mean 0, variance 1.
+
+        **Arguments:**
+
+        - `shape`: of one sample.
+
+        **Returns:**
+
+        `RunningStatistics`.
+        """
+        return RunningStatistics(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
+
+    def update(self, samples: Float[Array, "..."]) -> "RunningStatistics":
+        """The statistics after more samples.
+
+        **Arguments:**
+
+        - `samples`: any leading axes, then those of one sample; features are never pooled.
+
+        **Returns:**
+
+        `RunningStatistics`.
+
+        Source: Chan et al. (1979), the pairwise update of mean and variance.
+        """
+        samples = samples.reshape(-1, *self.mean.shape).astype(self.mean.dtype)
+        new = samples.shape[0]
+        mean, variance = samples.mean(0), samples.var(0)
+        total = self.count + new
+        difference = mean - self.mean
+        merged = (
+            self.variance * self.count + variance * new + difference**2 * (self.count * new / total)
+        ) / total
+        return RunningStatistics(self.mean + difference * (new / total), merged, total)
+
+    def normalize(self, sample: Float[Array, "*shape"], limit: float = 10.0) -> Array:
+        """Zero mean and unit variance, clipped.
+
+        **Arguments:**
+
+        - `sample`: one sample.
+        - `limit`: largest magnitude of the result, in standard deviations.
+
+        **Returns:**
+
+        An array of the same shape.
+        """
+        return jnp.clip((sample - self.mean) / jnp.sqrt(self.variance + 1e-8), -limit, limit)
+
+    def scale(self, sample: Float[Array, "..."], limit: float = 10.0) -> Array:
+        """Unit variance without moving the mean, for rewards.
+
+        **Arguments:**
+
+        - `sample`: of any shape; the statistics are of a scalar.
+        - `limit`: largest magnitude of the result.
+
+        **Returns:**
+
+        An array of the same shape.
+        """
+        return jnp.clip(sample * jax.lax.rsqrt(self.variance + 1e-8), -limit, limit)

@@ -1,0 +1,482 @@
+"""Proximal policy optimization with a memory and a choice of gradient."""
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from gymnax.environments import spaces
+from jaxtyping import Array, Float, Int, PyTree
+
+import scan
+import zoo
+from agents.envs import make
+from agents.evaluation import evaluate
+from agents.gradients import RTRL, AbstractGradient, gradient_from_dict
+from agents.losses import clipped_surrogate, standardize, value_loss
+from agents.networks import ActorCritic, Inputs
+from agents.normalization import RunningStatistics
+from agents.returns import gae, next_values
+from agents.rollout import Actor, Runner, Step, across_seeds
+from agents.segments import minibatch_indices, to_segments, to_starts
+
+Metrics = dict[str, Array]
+
+
+class PPOState(eqx.Module):
+    """Everything that training carries from one iteration to the next.
+
+    **Attributes:**
+
+    - `network`, `optimizer`: parameters and the optimizer's state.
+    - `runner`: where acting stands.
+    - `sensitivity`: of the memory's state in each environment, or `None`.
+    - `observation_statistics`, `return_statistics`: for normalization, or `None`.
+    - `discounted`: running discounted return per environment, for reward normalization.
+    - `iteration`: iterations so far.
+    - `key`: PRNG key.
+    """
+
+    network: ActorCritic
+    optimizer: PyTree
+    runner: Runner
+    sensitivity: PyTree
+    observation_statistics: RunningStatistics | None
+    return_statistics: RunningStatistics | None
+    discounted: Float[Array, " env"]
+    iteration: Int[Array, ""]
+    key: Array
+
+
+class Sample(eqx.Module):
+    """What the loss needs of each step: leading axes `[time, segment]`."""
+
+    inputs: Inputs
+    action: Array
+    log_prob: Float[Array, "..."]
+    value: Float[Array, "..."]
+    advantage: Float[Array, "..."]
+    target: Float[Array, "..."]
+
+
+@dataclass(frozen=True)
+class PPO:
+    """Proximal policy optimization of a recurrent actor-critic.
+
+    A configuration with pure functions: `init` makes a state, `iterate` collects one rollout and
+    learns from it, `evaluate` plays. All of them run under `jit`, and under
+    `vmap(..., axis_name="seed")` over seeds.
+
+    **Arguments:**
+
+    - `env`: name of an environment, see `agents.envs.names()`.
+    - `memory`: recipe of the memory, `zoo.spec(...)`.
+    - `gradient`: `agents.RTRL(...)`, `agents.TBPTT(...)` or `agents.BPTT()`.
+    - `env_options`: options of the environment.
+    - `num_envs`: environments side by side.
+    - `rollout_length`: steps per environment and iteration.
+    - `epochs`, `minibatches`: passes over a rollout, and parts of it per pass.
+    - `learning_rate`: of Adam; `anneal_steps` lets it fall linearly to zero over as many
+      environment steps.
+    - `discount`, `gae_lambda`: γ and λ.
+    - `clip`: ε of the policy loss; `value_clip` of the value loss, `None` for none.
+    - `entropy_coefficient`, `value_coefficient`: weights of those terms.
+    - `max_grad_norm`: gradients are scaled down to this norm.
+    - `encoder_size`, `head_size`: widths of the memory's input and of the heads' hidden layers.
+    - `previous_action`, `previous_reward`: whether they are inputs.
+    - `normalize_observation`, `normalize_reward`: by running statistics.
+    - `staleness_every`: every so many iterations, measure the cosine between the gradient with the
+      carries as they were stored and with fresh ones; 0 for never.
+
+    **Raises:**
+
+    `ValueError` naming the argument, its value and the rule.
+
+    Source: Schulman et al. (2017), *Proximal Policy Optimization Algorithms*; with RTRL: Elelimy et
+    al. (2024), *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*.
+    """
+
+    env: str
+    memory: zoo.Spec
+    gradient: AbstractGradient = field(default_factory=RTRL)
+    env_options: dict[str, Any] = field(default_factory=dict)
+    num_envs: int = 64
+    rollout_length: int = 128
+    epochs: int = 4
+    minibatches: int = 4
+    learning_rate: float = 1e-3
+    anneal_steps: int | None = None
+    discount: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    value_clip: float | None = None
+    entropy_coefficient: float = 0.01
+    value_coefficient: float = 0.5
+    max_grad_norm: float = 0.5
+    encoder_size: int = 64
+    head_size: int = 64
+    previous_action: bool = False
+    previous_reward: bool = False
+    normalize_observation: bool = False
+    normalize_reward: bool = False
+    staleness_every: int = 0
+
+    def __post_init__(self):
+        for name in (
+            *("num_envs", "rollout_length", "epochs", "minibatches"),
+            *("encoder_size", "head_size"),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least 1.")
+        for name in ("discount", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"`{name}` (={getattr(self, name)}) must be in [0, 1].")
+        for name in ("learning_rate", "clip", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"`{name}` (={getattr(self, name)}) must be above 0.")
+        segments = self.num_envs * self.rollout_length // self._segment
+        if segments % self.minibatches:
+            raise ValueError(
+                f"`minibatches` (={self.minibatches}) must divide the number of segments "
+                f"(={segments} = num_envs * rollout_length / segment length)."
+            )
+        if self.normalize_observation and not isinstance(self._observation_space, spaces.Box):
+            raise ValueError(
+                f"`normalize_observation` (=True) needs a Box observation; {self.env} has "
+                f"{self._observation_space!r}."
+            )
+
+    @cached_property
+    def environment(self) -> tuple[Any, Any]:
+        """The environment and its parameters."""
+        return make(self.env, **self.env_options)
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps of one iteration."""
+        return self.num_envs * self.rollout_length
+
+    @property
+    def _segment(self) -> int:
+        return self.gradient.segment_length(self.rollout_length)
+
+    @property
+    def _observation_space(self):
+        env, params = self.environment
+        return env.observation_space(params)
+
+    @cached_property
+    def _optimizer(self) -> optax.GradientTransformation:
+        rate = self.learning_rate
+        if self.anneal_steps is not None:
+            iterations = max(1, self.anneal_steps // self.steps_per_iteration)
+            rate = optax.linear_schedule(rate, 0.0, iterations * self.epochs * self.minibatches)
+        return optax.chain(
+            optax.clip_by_global_norm(self.max_grad_norm), optax.adam(rate, eps=1e-5)
+        )
+
+    def network(self, *, key: Array) -> ActorCritic:
+        """A fresh network.
+
+        **Arguments:**
+
+        - `key`: PRNG key.
+
+        **Returns:**
+
+        `ActorCritic`.
+        """
+        env, params = self.environment
+        return ActorCritic(
+            env.observation_space(params),
+            env.action_space(params),
+            self.memory,
+            encoder_size=self.encoder_size,
+            head_size=self.head_size,
+            previous_action=self.previous_action,
+            previous_reward=self.previous_reward,
+            key=key,
+        )
+
+    def init(self, *, key: Array) -> PPOState:
+        """The state before the first iteration.
+
+        **Arguments:**
+
+        - `key`: PRNG key.
+
+        **Returns:**
+
+        `PPOState`.
+        """
+        network_key, env_key, key = jax.random.split(key, 3)
+        network = self.network(key=network_key)
+        env, params = self.environment
+        sensitivity = self.gradient.init_sensitivity(network.memory)
+        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
+        shape = self._observation_space.shape
+        return PPOState(
+            network=network,
+            optimizer=self._optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
+            runner=Actor(env, params).reset(network, self.num_envs, key=env_key),
+            sensitivity=jax.tree.map(copies, sensitivity),
+            observation_statistics=(
+                RunningStatistics.init(shape) if self.normalize_observation else None
+            ),
+            return_statistics=RunningStatistics.init(()) if self.normalize_reward else None,
+            discounted=jnp.zeros(self.num_envs),
+            iteration=jnp.zeros((), jnp.int32),
+            key=key,
+        )
+
+    def iterate(self, state: PPOState) -> tuple[PPOState, Metrics]:
+        """Collect one rollout and learn from it.
+
+        **Arguments:**
+
+        - `state`: as `init` or the previous call returned it.
+
+        **Returns:**
+
+        `(state, metrics)`; metrics are scalars. `return` and `length` are means over the episodes
+        that ended in this rollout, NaN if there were none; `ratio_error` is the largest |ρ - 1| of
+        the very first minibatch.
+        """
+        key, rollout_key, update_key = jax.random.split(state.key, 3)
+        actor = Actor(*self.environment, state.observation_statistics)
+        runner, rollout, starts = actor.collect(
+            state.network,
+            state.runner,
+            length=self.rollout_length,
+            segment=self._segment,
+            key=rollout_key,
+        )
+        start = (state.runner.memory, state.sensitivity)
+        (_, sensitivity), rolled = self._carries(state.network, start, rollout.inputs)
+        carries = to_starts((starts, rolled[1]))
+
+        reward, discounted, return_statistics = self._scaled_reward(state, rollout)
+        sample = self._sample(rollout, reward, actor.last_value(state.network, runner))
+        network, optimizer, metrics = self._update(
+            state.network, state.optimizer, sample, carries, start, rollout.inputs, update_key
+        )
+        metrics |= self._staleness(state.iteration, network, sample, carries, start, rollout.inputs)
+        metrics |= _episodes(rollout)
+        observation_statistics = state.observation_statistics
+        if observation_statistics is not None:
+            observation_statistics = observation_statistics.update(rollout.raw_observation)
+        return (
+            PPOState(
+                network=network,
+                optimizer=optimizer,
+                runner=runner,
+                sensitivity=sensitivity,
+                observation_statistics=observation_statistics,
+                return_statistics=return_statistics,
+                discounted=discounted,
+                iteration=state.iteration + 1,
+                key=key,
+            ),
+            metrics,
+        )
+
+    def evaluate(
+        self, state: PPOState, *, key: Array, episodes: int, greedy: bool = True
+    ) -> Metrics:
+        """Play whole episodes with the present network.
+
+        **Arguments:**
+
+        - `state`: a training state.
+        - `key`: PRNG key.
+        - `episodes`: number of episodes.
+        - `greedy`: take the most probable action; otherwise sample.
+
+        **Returns:**
+
+        `evaluation_return` and `evaluation_length`, means over the episodes.
+        """
+        actor = Actor(*self.environment, state.observation_statistics)
+        played = evaluate(actor, state.network, episodes=episodes, greedy=greedy, key=key)
+        return {
+            "evaluation_return": jnp.mean(played["returns"]),
+            "evaluation_length": jnp.mean(played["lengths"].astype(jnp.float32)),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain values, for JSON.
+
+        **Returns:**
+
+        A dictionary for `PPO.from_dict`.
+        """
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        return plain | {
+            "memory": self.memory.to_dict(),
+            "gradient": self.gradient.to_dict(),
+            "env_options": dict(self.env_options),
+        }
+
+    @staticmethod
+    def from_dict(settings: dict[str, Any]) -> "PPO":
+        """The configuration that `to_dict` described.
+
+        **Arguments:**
+
+        - `settings`: a dictionary.
+
+        **Returns:**
+
+        `PPO`.
+        """
+        settings = dict(settings)
+        memory, gradient = settings.pop("memory"), settings.pop("gradient")
+        return PPO(memory=zoo.Spec(**memory), gradient=gradient_from_dict(gradient), **settings)
+
+    def _carries(self, network, start, inputs):
+        """The carries at the segments' starts, `[segment, env]`, recomputed along a rollout."""
+        segment = self._segment
+        cut = jax.tree.map(lambda x: x.reshape(-1, segment, *x.shape[1:]), inputs)
+
+        def advance(carry, inputs):
+            state, sensitivity = carry
+            if self.gradient.uses_sensitivity:
+                end, _ = jax.vmap(network.rtrl_scan, (0, 1), (0, 1))(carry, inputs)
+            else:
+                end, _ = jax.vmap(network.scan, (0, 1), (0, 1))(state, inputs)
+                end = (end, sensitivity)
+            return end, carry
+
+        return jax.lax.scan(advance, start, cut)
+
+    def _outputs(self, network, carry, inputs):
+        """Policy and value of segments `[time, segment]` from the carries at their starts."""
+        if self.gradient.uses_sensitivity:
+            run, start = network.rtrl_scan, carry
+        else:
+            run, start = network.scan, jax.lax.stop_gradient(carry[0])
+        return jax.vmap(lambda c, i: run(c, i)[1], (0, 1), 1)(start, inputs)
+
+    def _scaled_reward(self, state, rollout):
+        if state.return_statistics is None:
+            return rollout.reward, state.discounted, None
+        # Scaled by what was known before this rollout, so that one rollout has one scale.
+        begin = rollout.inputs.begin
+        discounted = _running_return(rollout.reward, begin, state.discounted, self.discount)
+        statistics = state.return_statistics.update(discounted)
+        return state.return_statistics.scale(rollout.reward), discounted[-1], statistics
+
+    def _sample(self, rollout: Step, reward, last_value) -> Sample:
+        done = rollout.terminated | rollout.truncated
+        following = next_values(rollout.value, last_value, done, rollout.final_value)
+        advantage = gae(
+            reward,
+            rollout.value,
+            following,
+            rollout.terminated,
+            rollout.truncated,
+            discount=self.discount,
+            gae_lambda=self.gae_lambda,
+        )
+        sample = Sample(
+            inputs=rollout.inputs,
+            action=rollout.action,
+            log_prob=rollout.log_prob,
+            value=rollout.value,
+            advantage=advantage,
+            target=advantage + rollout.value,
+        )
+        return to_segments(sample, self._segment)
+
+    def _loss(self, network, sample: Sample, carry) -> tuple[Array, Metrics]:
+        policy, value = self._outputs(network, carry, sample.inputs)
+        log_ratio = policy.log_prob(sample.action) - sample.log_prob
+        ratio = jnp.exp(log_ratio)
+        policy_term = clipped_surrogate(ratio, standardize(sample.advantage), clip=self.clip)
+        value_term = value_loss(value, sample.value, sample.target, clip=self.value_clip)
+        entropy = jnp.mean(policy.entropy())
+        loss = (
+            policy_term + self.value_coefficient * value_term - self.entropy_coefficient * entropy
+        )
+        return loss, {
+            "loss": loss,
+            "policy_loss": policy_term,
+            "value_loss": value_term,
+            "entropy": entropy,
+            "approximate_kl": jnp.mean(ratio - 1 - log_ratio),
+            "clip_fraction": jnp.mean((jnp.abs(ratio - 1) > self.clip).astype(ratio.dtype)),
+            "ratio_error": jnp.max(jnp.abs(ratio - 1)),
+        }
+
+    def _update(self, network, optimizer, sample, carries, start, inputs, key):
+        refreshes = self.gradient.uses_sensitivity and self.gradient.refresh == "epoch"
+        segments = sample.advantage.shape[1]
+
+        def minibatch(learner, indices_and_carries):
+            network, optimizer = learner
+            indices, carries = indices_and_carries
+            batch = jax.tree.map(lambda x: jnp.take(x, indices, axis=1), sample)
+            carry = jax.tree.map(lambda x: jnp.take(x, indices, axis=0), carries)
+            gradient, metrics = eqx.filter_grad(self._loss, has_aux=True)(network, batch, carry)
+            metrics["gradient_norm"] = optax.global_norm(gradient)
+            updates, optimizer = self._optimizer.update(gradient, optimizer)
+            return (eqx.apply_updates(network, updates), optimizer), metrics
+
+        def epoch(learner, key_and_number):
+            epoch_key, number = key_and_number
+            stored = carries
+            if refreshes:
+                stored = jax.lax.cond(
+                    number > 0,
+                    lambda: to_starts(self._carries(learner[0], start, inputs)[1]),
+                    lambda: carries,
+                )
+            indices = minibatch_indices(epoch_key, segments, self.minibatches)
+            return jax.lax.scan(lambda l, i: minibatch(l, (i, stored)), learner, indices)
+
+        arrays = (jax.random.split(key, self.epochs), jnp.arange(self.epochs))
+        (network, optimizer), metrics = jax.lax.scan(epoch, (network, optimizer), arrays)
+        first_ratio_error = metrics["ratio_error"][0, 0]
+        return (
+            network,
+            optimizer,
+            jax.tree.map(jnp.mean, metrics) | {"ratio_error": first_ratio_error},
+        )
+
+    def _staleness(self, iteration, network, sample, carries, start, inputs) -> Metrics:
+        """The cosine between the memory's gradient with stored and with fresh carries."""
+        if self.staleness_every == 0:
+            return {}
+
+        def memory_gradient(carries):
+            gradient = eqx.filter_grad(lambda n: self._loss(n, sample, carries)[0])(network)
+            return jnp.concatenate([g.ravel() for g in jax.tree.leaves(gradient.memory)])
+
+        def cosine():
+            fresh = to_starts(self._carries(network, start, inputs)[1])
+            a, b = memory_gradient(carries), memory_gradient(fresh)
+            return jnp.vdot(a, b) / (jnp.linalg.norm(a) * jnp.linalg.norm(b) + 1e-20)
+
+        measured = across_seeds(iteration) % self.staleness_every == 0
+        return {"staleness": jax.lax.cond(measured, cosine, lambda: jnp.full((), jnp.nan))}
+
+
+def _running_return(reward, begin, before, discount):
+    """`R_t = γ R_{t-1} + r_t` within an episode, in forward time."""
+    return scan.linear(jnp.asarray(discount, reward.dtype), reward, before, begin)
+
+
+def _episodes(rollout: Step) -> Metrics:
+    """Means over the episodes that ended in a rollout; NaN if there were none."""
+    done = rollout.terminated | rollout.truncated
+    count = jnp.sum(done)
+    mean = lambda x: jnp.sum(jnp.where(done, x, 0)) / count  # noqa: E731
+    return {
+        "return": mean(rollout.episode_return),
+        "length": mean(rollout.episode_length.astype(jnp.float32)),
+        "episodes": count.astype(jnp.float32),
+    }

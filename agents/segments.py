@@ -1,0 +1,75 @@
+"""Cutting rollouts into segments and taking minibatches of them."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+
+def to_segments(rollout: PyTree, length: int) -> PyTree:
+    """Cut `[time, env, ...]` into contiguous segments `[length, segments, ...]`.
+
+    Segment `i * envs + e` holds the steps `i * length … (i + 1) * length - 1` of environment `e`.
+
+    **Arguments:**
+
+    - `rollout`: pytree of arrays with leading axes `[time, env]`.
+    - `length`: steps per segment; a divisor of time.
+
+    **Returns:**
+
+    The same pytree, time-major, with `time / length * env` segments on axis 1.
+
+    **Raises:**
+
+    `ValueError` when time is not divisible by `length`.
+    """
+
+    def cut(x: Array) -> Array:
+        time, envs = x.shape[:2]
+        if time % length:
+            raise ValueError(
+                f"`rollout` (time {time}) must be divisible by the segment `length` (={length})."
+            )
+        x = x.reshape(time // length, length, envs, *x.shape[2:])
+        return jnp.moveaxis(x, 1, 0).reshape(length, -1, *x.shape[3:])
+
+    return jax.tree.map(cut, rollout)
+
+
+def to_starts(carries: PyTree) -> PyTree:
+    """Flatten the carries at the segments' starts, `[segment, env, ...]`, as `to_segments` orders.
+
+    **Arguments:**
+
+    - `carries`: pytree of arrays with leading axes `[time / length, env]`.
+
+    **Returns:**
+
+    The same pytree with one leading axis over `time / length * env` segments.
+    """
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
+
+
+def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
+    """A random partition of the segments into minibatches of equal size.
+
+    **Arguments:**
+
+    - `key`: PRNG key.
+    - `segments`: number of segments.
+    - `minibatches`: number of minibatches; a divisor of `segments`.
+
+    **Returns:**
+
+    Indices, shape `[minibatches, segments / minibatches]`; every segment occurs once.
+
+    **Raises:**
+
+    `ValueError` when the segments cannot be divided equally.
+    """
+    if minibatches < 1 or segments % minibatches:
+        raise ValueError(
+            f"`minibatches` (={minibatches}) must be at least 1 and divide the number of segments "
+            f"(={segments})."
+        )
+    return jax.random.permutation(key, segments).reshape(minibatches, -1)

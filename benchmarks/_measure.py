@@ -1,0 +1,231 @@
+"""Run time, compile time and memory of competing programs, and tables of them."""
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import rich.box
+import rich.console
+import rich.table
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to measure.
+
+    **Arguments:**
+
+    - `seconds`: measured time per candidate; a candidate runs between `least` and `most` times.
+    - `compilations`: how often each candidate is compiled, unless that takes over two seconds.
+    """
+
+    seconds: float = 1.0
+    least: int = 5
+    most: int = 100
+    compilations: int = 3
+
+
+QUICK = Budget(seconds=0.0, least=2, most=2, compilations=1)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One program's medians: seconds to run, seconds to compile, bytes of XLA's scratch memory.
+
+    `arguments_bytes` and `output_bytes` are what it must read and write at the very least.
+    """
+
+    run_seconds: float
+    compile_seconds: float
+    temp_bytes: float
+    argument_bytes: int
+    output_bytes: int
+
+
+def measure(function: Callable, *arguments, budget: Budget | None = None) -> Measurement:
+    """Compile and time one function; see `compete`.
+
+    **Arguments:**
+
+    - `function`: of arrays, traceable.
+    - `arguments`: pytrees of arrays.
+    - `budget`: how long to measure.
+
+    **Returns:**
+
+    Its `Measurement`.
+    """
+    return compete({"": (function, arguments)}, budget=budget)[""]
+
+
+def compete(
+    candidates: Mapping[str, tuple[Callable, tuple]], *, budget: Budget | None = None
+) -> dict[str, Measurement]:
+    """Compile every candidate ahead of time and run them in turn.
+
+    Round-robin, so that whatever else the machine does hits all alike; medians over the rounds.
+
+    **Arguments:**
+
+    - `candidates`: from name to `(function, arguments)`; functions of arrays only, traceable.
+    - `budget`: how long to measure.
+
+    **Returns:**
+
+    From name to `Measurement`.
+    """
+    budget = budget or Budget()
+    compiled, compile_seconds = {}, {name: [] for name in candidates}
+    for i in range(budget.compilations):
+        for name, (function, arguments) in candidates.items():
+            if i == 0 or compile_seconds[name][0] < 2:
+                seconds, compiled[name] = _compile(function, arguments)
+                compile_seconds[name].append(seconds)
+    rounds = {}
+    for name, (_, arguments) in candidates.items():
+        _run(compiled[name], arguments)
+        seconds = _run(compiled[name], arguments)
+        rounds[name] = math.ceil(min(max(budget.seconds / seconds, budget.least), budget.most))
+    run_seconds = {name: [] for name in candidates}
+    most = max(rounds.values(), default=0)
+    for i in range(most):
+        for name, (_, arguments) in candidates.items():
+            # A slow candidate runs in fewer of the rounds, spread evenly over them.
+            if i * rounds[name] // most != (i - 1) * rounds[name] // most:
+                run_seconds[name].append(_run(compiled[name], arguments))
+    return {
+        name: Measurement(
+            statistics.median(run_seconds[name]),
+            statistics.median(compile_seconds[name]),
+            _temp_bytes(compiled[name]),
+            tree_bytes(arguments),
+            tree_bytes(jax.eval_shape(function, *arguments)),
+        )
+        for name, (function, arguments) in candidates.items()
+    }
+
+
+def _compile(function: Callable, arguments: tuple):
+    fresh = lambda *arguments: function(*arguments)  # noqa: E731  a new function is traced anew
+    start = time.perf_counter()
+    compiled = jax.jit(fresh).lower(*arguments).compile()
+    return time.perf_counter() - start, compiled
+
+
+def _run(compiled, arguments: tuple) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(compiled(*arguments))
+    return time.perf_counter() - start
+
+
+def _temp_bytes(compiled) -> float:
+    analysis = compiled.memory_analysis()
+    return math.nan if analysis is None else analysis.temp_size_in_bytes
+
+
+def tree_bytes(tree: Any) -> int:
+    """The bytes of all arrays (or `jax.ShapeDtypeStruct`s) of a pytree."""
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+def copy(num_bytes: int) -> tuple[Callable, tuple]:
+    """A candidate for `compete` that reads and writes `num_bytes` in all: the floor.
+
+    **Arguments:**
+
+    - `num_bytes`: bytes read plus bytes written.
+
+    **Returns:**
+
+    `(function, arguments)`.
+    """
+    return (lambda x: -x), (jnp.ones(max(1, num_bytes // 8), jnp.float32),)
+
+
+def copy_seconds(num_bytes: int, *, budget: Budget | None = None) -> float:
+    """Seconds that the device takes to read and write `num_bytes` in all.
+
+    **Arguments:**
+
+    - `num_bytes`: bytes read plus bytes written.
+    - `budget`: how long to measure.
+
+    **Returns:**
+
+    Seconds, the median.
+    """
+    function, arguments = copy(num_bytes)
+    return measure(function, *arguments, budget=budget).run_seconds
+
+
+def device() -> str:
+    """Platform and chip, for the heading of a table."""
+    chip = jax.devices()[0]
+    kind = chip.device_kind
+    if chip.platform == "cpu":
+        info = Path("/proc/cpuinfo")
+        lines = info.read_text().splitlines() if info.exists() else []
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        kind = f"{len(names)} × {names[0]}" if names else kind
+    return f"{chip.platform}: {kind}, JAX {jax.__version__}"
+
+
+def heading(title: str, *, budget: Budget | None = None) -> str:
+    """A title with the device's name and its copy bandwidth."""
+    num_bytes = 1 << (24 if budget is QUICK else 28)
+    bandwidth = num_bytes / copy_seconds(num_bytes, budget=budget)
+    return f"{title} ({device()}, copies {bandwidth / 1e9:.1f} GB/s)"
+
+
+def ratio(a: float, b: float) -> float:
+    """`a / b`; NaN where `b` is zero."""
+    return a / b if b else math.nan
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the tables go."""
+
+    markdown: bool = False
+    """Print tables that can be pasted into the documentation."""
+    json: Path | None = None
+    """Also write all rows to this file."""
+
+    def table(self, title: str, rows: Sequence[Row]) -> None:
+        """Print rows under a title; the columns are the keys in order of appearance."""
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        cells = [[_format(row.get(column, "")) for column in columns] for row in rows]
+        if self.markdown:
+            lines = [columns, ["---"] * len(columns), *cells]
+            print(f"\n{title}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+            return
+        table = rich.table.Table(*columns, title=title, title_justify="left", box=rich.box.SIMPLE)
+        for line in cells:
+            table.add_row(*line)
+        width = None if rich.console.Console().is_terminal else 200
+        rich.console.Console(width=width).print(table)
+
+    def save(self, tables: Mapping[str, Sequence[Row]]) -> None:
+        """Write all rows to the JSON file, if one was asked for."""
+        if self.json is not None:
+            content = {"device": device(), **tables}
+            self.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _format(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "-"
+    if value == 0 or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3g}"

@@ -8,7 +8,12 @@ import abc
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+import jax
+from jaxtyping import Array, PyTree
+
 import zoo
+from agents.distributions import Categorical, Gaussian
+from agents.networks import ActorCritic, Inputs
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,60 @@ class AbstractGradient(abc.ABC):
     @abc.abstractmethod
     def uses_sensitivity(self) -> bool:
         """Whether the carry holds the sensitivity beside the state."""
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether the carries are recomputed before every epoch after the first."""
+        return getattr(self, "refresh", "never") == "epoch"
+
+    def carries(
+        self, network: ActorCritic, start: PyTree, inputs: Inputs, *, segment: int
+    ) -> tuple[PyTree, PyTree]:
+        """Run a network along a rollout and keep the carry at the start of every segment.
+
+        **Arguments:**
+
+        - `network`: the network.
+        - `start`: the `(state, sensitivity)` of each environment at the rollout's start.
+        - `inputs`: of the rollout, leading axes `[time, env]`.
+        - `segment`: steps per segment.
+
+        **Returns:**
+
+        `(end, carries)`: the carry after the rollout, `[env, ...]`, and those at the segments'
+        starts, `[segment, env, ...]`.
+        """
+        pieces = jax.tree.map(lambda x: x.reshape(-1, segment, *x.shape[1:]), inputs)
+
+        def advance(carry, piece):
+            run, begin = (
+                (network.rtrl_scan, carry) if self.uses_sensitivity else (network.scan, carry[0])
+            )
+            end, _ = jax.vmap(run, (0, 1), (0, 1))(begin, piece)
+            return (end if self.uses_sensitivity else (end, None)), carry
+
+        return jax.lax.scan(advance, start, pieces)
+
+    def outputs(
+        self, network: ActorCritic, carry: PyTree, inputs: Inputs
+    ) -> tuple[Categorical | Gaussian, Array]:
+        """Policies and values of segments, with the gradient that this choice stands for.
+
+        **Arguments:**
+
+        - `network`: the network.
+        - `carry`: the `(state, sensitivity)` at each segment's start, `[segment, ...]`.
+        - `inputs`: leading axes `[time, segment]`.
+
+        **Returns:**
+
+        `(policy, value)`, leading axes `[time, segment]`.
+        """
+        if self.uses_sensitivity:
+            run, start = network.rtrl_scan, carry
+        else:
+            run, start = network.scan, jax.lax.stop_gradient(carry[0])
+        return jax.vmap(lambda c, i: run(c, i)[1], (0, 1), 1)(start, inputs)
 
     def to_dict(self) -> dict[str, Any]:
         """The choice as a dictionary of plain values, for JSON.

@@ -1,7 +1,11 @@
 """The terms of the policy-gradient losses, each a function of plain arrays."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from agents.distributions import Categorical, Gaussian
+from agents.networks import Inputs
 
 
 def clipped_surrogate(
@@ -64,3 +68,54 @@ def standardize(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     An array of the same shape.
     """
     return (x - jnp.mean(x)) / (jnp.std(x) + 1e-8)
+
+
+class Sample(eqx.Module):
+    """What the loss needs of each step: leading axes `[time, segment]`."""
+
+    inputs: Inputs
+    action: Array
+    log_prob: Float[Array, "..."]
+    value: Float[Array, "..."]
+    advantage: Float[Array, "..."]
+    target: Float[Array, "..."]
+
+
+def ppo_loss(
+    policy: Categorical | Gaussian,
+    value: Float[Array, "*batch"],
+    sample: Sample,
+    *,
+    clip: float,
+    value_clip: float | None,
+    value_coefficient: float,
+    entropy_coefficient: float,
+) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    """PPO's loss of a minibatch: policy, value and entropy terms.
+
+    **Arguments:**
+
+    - `policy`, `value`: what the network answers now.
+    - `sample`: what it answered and what came of it.
+    - `clip`, `value_clip`: see `clipped_surrogate` and `value_loss`.
+    - `value_coefficient`, `entropy_coefficient`: weights of those terms.
+
+    **Returns:**
+
+    `(loss, metrics)`; `ratio_error` is the largest |ρ - 1|.
+    """
+    log_ratio = policy.log_prob(sample.action) - sample.log_prob
+    ratio = jnp.exp(log_ratio)
+    policy_term = clipped_surrogate(ratio, standardize(sample.advantage), clip=clip)
+    value_term = value_loss(value, sample.value, sample.target, clip=value_clip)
+    entropy = jnp.mean(policy.entropy())
+    loss = policy_term + value_coefficient * value_term - entropy_coefficient * entropy
+    return loss, {
+        "loss": loss,
+        "policy_loss": policy_term,
+        "value_loss": value_term,
+        "entropy": entropy,
+        "approximate_kl": jnp.mean(ratio - 1 - log_ratio),
+        "clip_fraction": jnp.mean((jnp.abs(ratio - 1) > clip).astype(ratio.dtype)),
+        "ratio_error": jnp.max(jnp.abs(ratio - 1)),
+    }

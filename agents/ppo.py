@@ -16,12 +16,13 @@ import zoo
 from agents.envs import make
 from agents.evaluation import evaluate
 from agents.gradients import RTRL, AbstractGradient, gradient_from_dict
-from agents.losses import clipped_surrogate, standardize, value_loss
-from agents.networks import ActorCritic, Inputs
+from agents.losses import Sample, ppo_loss
+from agents.networks import ActorCritic
 from agents.normalization import RunningStatistics
 from agents.returns import gae, next_values
-from agents.rollout import Actor, Runner, Step, across_seeds
-from agents.segments import minibatch_indices, to_segments, to_starts
+from agents.rollout import Actor, Runner, Step, across_seeds, episode_statistics
+from agents.segments import to_segments, to_starts
+from agents.update import staleness, update
 
 Metrics = dict[str, Array]
 
@@ -49,17 +50,6 @@ class PPOState(eqx.Module):
     discounted: Float[Array, " env"]
     iteration: Int[Array, ""]
     key: Array
-
-
-class Sample(eqx.Module):
-    """What the loss needs of each step: leading axes `[time, segment]`."""
-
-    inputs: Inputs
-    action: Array
-    log_prob: Float[Array, "..."]
-    value: Float[Array, "..."]
-    advantage: Float[Array, "..."]
-    target: Float[Array, "..."]
 
 
 @dataclass(frozen=True)
@@ -256,16 +246,37 @@ class PPO:
             key=rollout_key,
         )
         start = (state.runner.memory, state.sensitivity)
-        (_, sensitivity), rolled = self._carries(state.network, start, rollout.inputs)
+
+        def fresh_carries(network):
+            return self.gradient.carries(network, start, rollout.inputs, segment=self._segment)
+
+        (_, sensitivity), rolled = fresh_carries(state.network)
         carries = to_starts((starts, rolled[1]))
 
         reward, discounted, return_statistics = self._scaled_reward(state, rollout)
         sample = self._sample(rollout, reward, actor.last_value(state.network, runner))
-        network, optimizer, metrics = self._update(
-            state.network, state.optimizer, sample, carries, start, rollout.inputs, update_key
+
+        def refresh(network):
+            return to_starts(fresh_carries(network)[1])
+
+        network, optimizer, metrics = update(
+            self._loss,
+            self._optimizer,
+            (state.network, state.optimizer),
+            sample,
+            carries,
+            refresh=refresh if self.gradient.refreshes else None,
+            epochs=self.epochs,
+            minibatches=self.minibatches,
+            key=update_key,
         )
-        metrics |= self._staleness(state.iteration, network, sample, carries, start, rollout.inputs)
-        metrics |= _episodes(rollout)
+        if self.staleness_every:
+            metrics["staleness"] = jax.lax.cond(
+                across_seeds(state.iteration) % self.staleness_every == 0,
+                lambda: staleness(self._loss, network, sample, carries, refresh(network)),
+                lambda: jnp.full((), jnp.nan, sample.value.dtype),
+            )
+        metrics |= episode_statistics(rollout)
         observation_statistics = state.observation_statistics
         if observation_statistics is not None:
             observation_statistics = observation_statistics.update(rollout.raw_observation)
@@ -337,30 +348,6 @@ class PPO:
         memory, gradient = settings.pop("memory"), settings.pop("gradient")
         return PPO(memory=zoo.Spec(**memory), gradient=gradient_from_dict(gradient), **settings)
 
-    def _carries(self, network, start, inputs):
-        """The carries at the segments' starts, `[segment, env]`, recomputed along a rollout."""
-        segment = self._segment
-        cut = jax.tree.map(lambda x: x.reshape(-1, segment, *x.shape[1:]), inputs)
-
-        def advance(carry, inputs):
-            state, sensitivity = carry
-            if self.gradient.uses_sensitivity:
-                end, _ = jax.vmap(network.rtrl_scan, (0, 1), (0, 1))(carry, inputs)
-            else:
-                end, _ = jax.vmap(network.scan, (0, 1), (0, 1))(state, inputs)
-                end = (end, sensitivity)
-            return end, carry
-
-        return jax.lax.scan(advance, start, cut)
-
-    def _outputs(self, network, carry, inputs):
-        """Policy and value of segments `[time, segment]` from the carries at their starts."""
-        if self.gradient.uses_sensitivity:
-            run, start = network.rtrl_scan, carry
-        else:
-            run, start = network.scan, jax.lax.stop_gradient(carry[0])
-        return jax.vmap(lambda c, i: run(c, i)[1], (0, 1), 1)(start, inputs)
-
     def _scaled_reward(self, state, rollout):
         if state.return_statistics is None:
             return rollout.reward, state.discounted, None
@@ -392,91 +379,19 @@ class PPO:
         )
         return to_segments(sample, self._segment)
 
-    def _loss(self, network, sample: Sample, carry) -> tuple[Array, Metrics]:
-        policy, value = self._outputs(network, carry, sample.inputs)
-        log_ratio = policy.log_prob(sample.action) - sample.log_prob
-        ratio = jnp.exp(log_ratio)
-        policy_term = clipped_surrogate(ratio, standardize(sample.advantage), clip=self.clip)
-        value_term = value_loss(value, sample.value, sample.target, clip=self.value_clip)
-        entropy = jnp.mean(policy.entropy())
-        loss = (
-            policy_term + self.value_coefficient * value_term - self.entropy_coefficient * entropy
+    def _loss(self, network: ActorCritic, sample: Sample, carry: PyTree) -> tuple[Array, Metrics]:
+        policy, value = self.gradient.outputs(network, carry, sample.inputs)
+        return ppo_loss(
+            policy,
+            value,
+            sample,
+            clip=self.clip,
+            value_clip=self.value_clip,
+            value_coefficient=self.value_coefficient,
+            entropy_coefficient=self.entropy_coefficient,
         )
-        return loss, {
-            "loss": loss,
-            "policy_loss": policy_term,
-            "value_loss": value_term,
-            "entropy": entropy,
-            "approximate_kl": jnp.mean(ratio - 1 - log_ratio),
-            "clip_fraction": jnp.mean((jnp.abs(ratio - 1) > self.clip).astype(ratio.dtype)),
-            "ratio_error": jnp.max(jnp.abs(ratio - 1)),
-        }
-
-    def _update(self, network, optimizer, sample, carries, start, inputs, key):
-        refreshes = self.gradient.uses_sensitivity and self.gradient.refresh == "epoch"
-        segments = sample.advantage.shape[1]
-
-        def minibatch(learner, indices_and_carries):
-            network, optimizer = learner
-            indices, carries = indices_and_carries
-            batch = jax.tree.map(lambda x: jnp.take(x, indices, axis=1), sample)
-            carry = jax.tree.map(lambda x: jnp.take(x, indices, axis=0), carries)
-            gradient, metrics = eqx.filter_grad(self._loss, has_aux=True)(network, batch, carry)
-            metrics["gradient_norm"] = optax.global_norm(gradient)
-            updates, optimizer = self._optimizer.update(gradient, optimizer)
-            return (eqx.apply_updates(network, updates), optimizer), metrics
-
-        def epoch(learner, key_and_number):
-            epoch_key, number = key_and_number
-            stored = carries
-            if refreshes:
-                stored = jax.lax.cond(
-                    number > 0,
-                    lambda: to_starts(self._carries(learner[0], start, inputs)[1]),
-                    lambda: carries,
-                )
-            indices = minibatch_indices(epoch_key, segments, self.minibatches)
-            return jax.lax.scan(lambda l, i: minibatch(l, (i, stored)), learner, indices)
-
-        arrays = (jax.random.split(key, self.epochs), jnp.arange(self.epochs))
-        (network, optimizer), metrics = jax.lax.scan(epoch, (network, optimizer), arrays)
-        first_ratio_error = metrics["ratio_error"][0, 0]
-        return (
-            network,
-            optimizer,
-            jax.tree.map(jnp.mean, metrics) | {"ratio_error": first_ratio_error},
-        )
-
-    def _staleness(self, iteration, network, sample, carries, start, inputs) -> Metrics:
-        """The cosine between the memory's gradient with stored and with fresh carries."""
-        if self.staleness_every == 0:
-            return {}
-
-        def memory_gradient(carries):
-            gradient = eqx.filter_grad(lambda n: self._loss(n, sample, carries)[0])(network)
-            return jnp.concatenate([g.ravel() for g in jax.tree.leaves(gradient.memory)])
-
-        def cosine():
-            fresh = to_starts(self._carries(network, start, inputs)[1])
-            a, b = memory_gradient(carries), memory_gradient(fresh)
-            return jnp.vdot(a, b) / (jnp.linalg.norm(a) * jnp.linalg.norm(b) + 1e-20)
-
-        measured = across_seeds(iteration) % self.staleness_every == 0
-        return {"staleness": jax.lax.cond(measured, cosine, lambda: jnp.full((), jnp.nan))}
 
 
 def _running_return(reward, begin, before, discount):
     """`R_t = γ R_{t-1} + r_t` within an episode, in forward time."""
     return scan.linear(jnp.asarray(discount, reward.dtype), reward, before, begin)
-
-
-def _episodes(rollout: Step) -> Metrics:
-    """Means over the episodes that ended in a rollout; NaN if there were none."""
-    done = rollout.terminated | rollout.truncated
-    count = jnp.sum(done)
-    mean = lambda x: jnp.sum(jnp.where(done, x, 0)) / count  # noqa: E731
-    return {
-        "return": mean(rollout.episode_return),
-        "length": mean(rollout.episode_length.astype(jnp.float32)),
-        "episodes": count.astype(jnp.float32),
-    }

@@ -235,3 +235,24 @@ class Actor(eqx.Module):
             clip = lambda a: jnp.clip(a, space.low, space.high)  # noqa: E731
             return jax.vmap(clip)(action)
         return action
+
+
+def episode_statistics(rollout: Step) -> dict[str, Float[Array, ""]]:
+    """Means over the episodes that ended in a rollout.
+
+    **Arguments:**
+
+    - `rollout`: leading axes `[time, env]`.
+
+    **Returns:**
+
+    `return`, `length` (NaN where no episode ended) and the number of `episodes`.
+    """
+    done = rollout.terminated | rollout.truncated
+    count = jnp.sum(done)
+    mean = lambda x: jnp.sum(jnp.where(done, x, 0)) / count  # noqa: E731
+    return {
+        "return": mean(rollout.episode_return),
+        "length": mean(rollout.episode_length.astype(jnp.float32)),
+        "episodes": count.astype(jnp.float32),
+    }

@@ -271,8 +271,9 @@ class AbstractCell(AbstractMemory):
         recurrence = self.recurrence()
         supplied = rtrl.supply(self.structure, recurrence, start, sensitivity)
         end, ys = self._outputs(self.evolve(recurrence, supplied, xs, begin), xs)
+        recurrence, start, sensitivity, xs = _detached(recurrence, start, sensitivity, xs)
         sensitivity = rtrl.roll(
-            self.structure, self._end, *_detached(recurrence, start, sensitivity, xs), begin
+            self.structure, self._end, recurrence, start, sensitivity, xs, begin
         )
         return jax.lax.stop_gradient((end, sensitivity)), ys
 

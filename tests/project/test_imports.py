@@ -161,4 +161,4 @@ def test_imports_are_declared(path: Path):
 
 
 def test_an_undeclared_import_is_found():
-    assert undeclared("import jax\nimport os\nfrom flax import nnx", "agents.ppo") == ["flax"]
+    assert undeclared("import jax\nimport os\nfrom brax import envs", "agents.ppo") == ["brax"]

@@ -1,6 +1,8 @@
 """What README shows can be run: its Python, its commands' flags, its links."""
 
+import contextlib
 import functools
+import io
 import os
 import re
 import subprocess
@@ -24,7 +26,7 @@ def _blocks(language: str, text: str) -> list[str]:
 
 def _run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, [str(source.ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg", "COLUMNS": "200"}
+    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "Agg"}
     return subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True
     )
@@ -65,9 +67,14 @@ def test_code_that_raises_is_found(tmp_path: Path):
 
 @functools.cache
 def _help(subcommand: str) -> str:
-    done = _run("-m", "agents", subcommand, "--help", cwd=source.ROOT)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
+    """What `python -m agents <subcommand> --help` prints."""
+    from agents.__main__ import main
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as done:
+        main([subcommand, "--help"])
+    assert done.value.code == 0, printed.getvalue()
+    return printed.getvalue()
 
 
 def _commands(text: str) -> list[str]:
@@ -75,14 +82,26 @@ def _commands(text: str) -> list[str]:
     return re.findall(r"python -m agents (\w+.*)$", shell, re.M)
 
 
+def unknown_flags(text: str) -> list[str]:
+    """The flags in a page's commands that the command line does not know."""
+    return [
+        f"`python -m agents {command}` has no flag {flag}"
+        for command in _commands(text)
+        for flag in re.findall(r"(?<=\s)--[\w-]+", command)
+        if not re.search(rf"{flag}(?![\w-])", _help(command.split()[0]))
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=source.name)
 def test_commands_and_their_flags_exist(page: Path):
-    for command in _commands(page.read_text()):
-        known = _help(command.split()[0])
-        for flag in re.findall(r"(?<=\s)--[\w-]+", command):
-            assert re.search(rf"{flag}\b(?!-)", known), (
-                f"`python -m agents {command}`: no flag {flag}"
-            )
+    assert not unknown_flags(page.read_text())
+
+
+def test_an_unknown_flag_is_found():
+    text = "```bash\npython -m agents cells\npython -m agents envs --nonsense \\\n  --help\n```"
+    assert unknown_flags(text) == [
+        "`python -m agents envs --nonsense    --help` has no flag --nonsense"
+    ]
 
 
 @pytest.mark.parametrize("page", [README, source.ROOT / "CONTRIBUTING.md"], ids=source.name)

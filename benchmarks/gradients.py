@@ -51,7 +51,7 @@ class Options:
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
 
 
-_QUICK = {"cells": ("rtu", "gru"), "times": (16,), "hidden": (4,), "inputs": (3,), "batch": 2}
+_QUICK = {"cells": ("rtu",), "times": (16,), "hidden": (4,), "inputs": (3,), "batch": 2}
 
 
 class _Batched(eqx.Module):

@@ -72,7 +72,8 @@ def _loss(solve, arguments):
     return 0.5 * jnp.sum(jnp.real(h) ** 2 + jnp.imag(h) ** 2)
 
 
-def _with_gradient(solve):
+def with_gradient(solve):
+    """The loss and its gradient with respect to `(a, b, h0)`, as a function of them."""
     return lambda *arguments: jax.value_and_grad(partial(_loss, solve))(arguments)
 
 
@@ -121,7 +122,7 @@ def rows_for(
             rows.append({**case, "solver": "all", "note": skips[""]})
             continue
         given = arguments(time, features, dtype, constant)
-        wrap = _with_gradient if gradient else lambda solve: solve
+        wrap = with_gradient if gradient else lambda solve: solve
         candidates = {n: (wrap(s), given) for n, s in solvers().items() if n not in skips}
         rows += [{**case, **row} for row in _compared(candidates, BASELINE, budget)]
         rows += [{**case, "solver": name, "note": why} for name, why in skips.items()]
@@ -158,7 +159,7 @@ def layouts(time: int, batch: int, width: int, budget: Budget) -> list[Row]:
     axes = {"vmap(in_axes=1), time-major": 1, "vmap, batch-major": 0}
     rows = []
     for gradient in (False, True):
-        wrap = _with_gradient if gradient else lambda solve: solve
+        wrap = with_gradient if gradient else lambda solve: solve
         candidates = {}
         for name, axis in axes.items():
             solve = jax.vmap(scan.linear, in_axes=(axis, axis, 0), out_axes=axis)

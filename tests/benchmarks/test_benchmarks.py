@@ -1,0 +1,125 @@
+"""The benchmarks run, print finite ratios, and compare programs that compute the same thing."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from benchmarks import _measure, _online, gradients, scans
+
+
+def _check_ratios(rows):
+    for row in rows:
+        ratios = {key: value for key, value in row.items() if key.startswith("×")}
+        assert ratios
+        assert all(math.isfinite(value) and value > 0 for value in ratios.values()), row
+
+
+def test_scans(float32, tmp_path, capsys):
+    path = tmp_path / "rows.json"
+    output = _measure.Output(markdown=True, json=path)
+    tables = scans.run(scans.Options(quick=True, output=output))
+    assert set(tables) == {"named", "layouts", "grid"}
+    for name in ("named", "grid"):
+        for direction in ("forward", "gradient"):
+            solvers = [r["solver"] for r in tables[name] if r["pass"] == direction]
+            assert sorted(solvers) == sorted(scans.solvers())
+    for rows in tables.values():
+        _check_ratios(rows)
+        assert all(row["temp MB"] >= 0 and row["compile s"] > 0 for row in rows)
+    saved = json.loads(path.read_text())
+    assert [row["solver"] for row in saved["grid"]] == [row["solver"] for row in tables["grid"]]
+    assert "| solver |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("dtype", "constant"), [("float32", True), ("complex64", False)])
+def test_solvers_agree(dtype, constant):
+    given = scans.arguments(5, (2, 3), dtype, constant)
+    solvers = scans.solvers()
+    results = {
+        name: jax.jit(lambda *a, s=s: (s(*a), scans.with_gradient(s)(*a)))(*given)
+        for name, s in solvers.items()
+    }
+    for name, result in results.items():
+        jax.tree.map(
+            lambda x, y, name=name: np.testing.assert_allclose(x, y, 1e-4, 1e-4, err_msg=name),
+            result,
+            results[scans.BASELINE],
+        )
+
+
+def test_large_shapes_are_left_out_and_said_so():
+    (row, _) = scans.rows_for(65_536, (16, 256), "complex64", False, _measure.QUICK)
+    assert row["note"] == "skipped: an array of 2.1 GB"
+    assert scans.skipped(65_536, (256,), "complex64", True) == {
+        scans.BASELINE: "skipped: minutes and its whole tree in memory"
+    }
+    assert scans.skipped(1024, (16, 256), "complex64", True) == {}
+
+
+def test_gradients(float32, capsys):
+    tables = gradients.run(gradients.Options(quick=True))
+    assert set(tables) == {"online", "gradients"}
+    online = {row["online loop"]: row for row in tables["online"]}
+    assert set(online) == {gradients.OURS, gradients.PLAIN}
+    assert online[gradients.OURS]["gradient's relative difference"] < 1e-4
+    ours, plain = (
+        online[name]["sensitivity kB per environment"] for name in (gradients.OURS, gradients.PLAIN)
+    )
+    assert ours == plain / 2
+    for rows in tables.values():
+        _check_ratios(rows)
+    assert {row["gradient"] for row in tables["gradients"]} >= {"BPTT", "RTRL segment"}
+
+
+def test_sensitivity_of_the_named_cell_is_at_most_51_kilobytes(float32):
+    cell = gradients.make_cell("rtu", 96, 64)
+    assert _measure.tree_bytes(cell.rtrl_init()) <= 51_000
+
+
+def test_plain_traces_have_the_gradient_of_rtrl_step():
+    cell = gradients.make_cell("rtu", 5, 3)
+    cell = jax.tree.map(lambda x: x.astype(jnp.float64), cell)
+    carry, xs, targets = gradients.make_data(cell, 12, 4)
+    start = (cell.init_state(), cell.rtrl_init())
+    carry = jax.tree.map(lambda x: jnp.zeros((4, *x.shape), x.dtype), start)
+    parameters = _online.plain_parameters(cell)
+    total = jax.jit(_online.total_gradient, static_argnums=0)
+    ours = total(_online.library_step, cell, carry, xs, targets)
+    plain = total(_online.plain_step, parameters, _online.plain_carry(parameters, 4), xs, targets)
+    for name, gradient in _online.plain_parameters(ours).items():
+        np.testing.assert_allclose(gradient, plain[name], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_gradients_agree_where_they_are_exact():
+    cell = gradients.make_cell("rtu", 4, 3)
+    cell = jax.tree.map(lambda x: x.astype(jnp.float64), cell)
+    _, xs, targets = gradients.make_data(cell, 16, 2)
+    start = (cell.init_state(), cell.rtrl_init())
+    carry = jax.tree.map(lambda x: jnp.zeros((2, *x.shape), x.dtype), start)
+    results = {
+        name: jax.jit(lambda c, *data, g=g: g(c, *data)[:2])(cell, carry, xs, targets)
+        for name, g in gradients.GRADIENTS.items()
+        if name not in ("rtrl.accumulate(1)", "rtrl.accumulate(32)")
+    }
+    truncated = results.pop("TBPTT(8)")
+    reference = results.pop(gradients.BASELINE)
+    for name, result in results.items():
+        jax.tree.map(
+            lambda x, y, name=name: np.testing.assert_allclose(x, y, 1e-9, 1e-12, err_msg=name),
+            result,
+            reference,
+        )
+    np.testing.assert_allclose(truncated[0], reference[0], rtol=1e-9)
+    assert not np.allclose(truncated[1].parameters.w1, reference[1].parameters.w1, rtol=1e-3)
+
+
+def test_measurements_are_medians_of_what_ran(float32):
+    m = _measure.measure(lambda x: x + 1, jnp.zeros(8, jnp.float32), budget=_measure.QUICK)
+    assert m.run_seconds > 0 and m.compile_seconds > 0
+    assert (m.argument_bytes, m.output_bytes) == (32, 32)
+    assert _measure.copy_seconds(1 << 12, budget=_measure.QUICK) > 0
+    assert "cpu" in _measure.device() or jax.default_backend() != "cpu"

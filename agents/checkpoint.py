@@ -33,6 +33,10 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be loaded; the message says what is wrong with it."""
 
 
+class RunFolderError(ValueError):
+    """An output folder that cannot be used; nothing in it was changed."""
+
+
 @dataclass(frozen=True)
 class Header:
     """What a checkpoint says about itself.
@@ -213,6 +217,49 @@ def differences(stored: Mapping, asked: Mapping) -> list[str]:
         for key in dict.fromkeys([*old, *new])
         if old.get(key) != new.get(key)
     ]
+
+
+def check_run(path: Path, config: Mapping, *, resume: bool) -> None:
+    """Refuses a folder that is not for this run; changes nothing.
+
+    **Arguments:**
+
+    - `path`: the run's checkpoint, be it there or not; its folder is what is checked.
+    - `config`: what the run is.
+    - `resume`: whether a run is expected there.
+
+    **Raises:**
+
+    - `RunFolderError`: if the folder holds something else, or nothing to resume.
+    - `CheckpointError`: if its checkpoint is damaged.
+    """
+    folder = path.parent
+    if folder.exists() and not folder.is_dir():
+        raise RunFolderError(f"{folder} is a file, not a folder; choose another --out.")
+    if not path.exists():
+        if resume:
+            raise RunFolderError(
+                f"there is nothing to resume in {folder}: it holds no {path.name}."
+            )
+        # A crash during the very first checkpoint leaves only its temporary file.
+        own = {temporary_name(path).name}
+        others = sorted({entry.name for entry in folder.glob("*")} - own)
+        if others:
+            raise RunFolderError(
+                f"{folder} holds other files ({', '.join(others[:5])}"
+                f"{', …' if others[5:] else ''}); choose another --out."
+            )
+        return
+    differing = differences(read_header(path).config, config)
+    if differing:
+        raise RunFolderError(
+            f"{folder} holds a run of another configuration; choose another --out. It differs "
+            "in:\n" + "\n".join(f"  {line}" for line in differing)
+        )
+    if not resume:
+        raise RunFolderError(
+            f"{folder} holds a run already; pass --resume to go on, or another --out."
+        )
 
 
 def _as_json(config: Mapping) -> Any:

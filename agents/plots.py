@@ -228,7 +228,9 @@ def _decorate(axes: Axes, metric: str, title: str | None) -> None:
     banded = len(axes.collections) > 0
     axes.legend(
         fontsize=10,
-        frameon=False,
+        frameon=True,
+        edgecolor="none",
+        framealpha=0.8,
         title="mean and 95 % confidence band" if banded else None,
         title_fontsize=9,
         alignment="left",

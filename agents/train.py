@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import signal
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents import checkpoint as checkpoints
-from agents.logs import ProgressReport, ScalarLog, TensorBoardLog, mean_over_seeds
+from agents.checkpoint import check_run
+from agents.logs import (
+    ProgressReport,
+    ScalarLog,
+    StopRequest,
+    TensorBoardLog,
+    TrainingInterrupted,
+    mean_over_seeds,
+)
 from agents.plots import SCALARS, learning_curve, read_scalars
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
@@ -33,7 +39,7 @@ class Algorithm(Protocol):
 
     @property
     def steps_per_iteration(self) -> int:
-        """Environment steps that one call of `iterate` makes, for each seed."""
+        """Environment steps of one `iterate`, for each seed."""
         ...
 
     def init(self, *, key: Any) -> Any:
@@ -59,24 +65,6 @@ Show = bool | Literal["bar", "lines"]
 
 class TrainingDiverged(RuntimeError):
     """Training met a number that is not finite; the last good checkpoint is kept."""
-
-
-class TrainingInterrupted(KeyboardInterrupt):
-    """Training was asked to stop, and has written a checkpoint before it did.
-
-    **Arguments:**
-
-    - `message`: where it stopped and how to go on.
-    - `number`: the signal that asked for it.
-    """
-
-    def __init__(self, message: str, number: int):
-        super().__init__(message)
-        self.number = number
-
-
-class RunFolderError(ValueError):
-    """An output folder that cannot be used; nothing in it was changed."""
 
 
 @dataclass(frozen=True)
@@ -144,17 +132,15 @@ def train(
 
     **Raises:**
 
-    - `ValueError`: if a count is out of range.
+    - `ValueError`: if a count is out of range, or rows of the scalars are missing.
     - `RunFolderError`: if `out` holds something else, or nothing to resume.
     - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C or SIGTERM, once a checkpoint is written.
     """
-    _check_counts(
-        {"steps": steps, "seeds": seeds, "evaluation_episodes": evaluation_episodes},
-        {"evaluate_every": evaluate_every},
-        {"checkpoint_every": checkpoint_every},
-    )
+    _check_at_least(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
+    _check_at_least(1, checkpoint_every=checkpoint_every)
+    _check_at_least(0, evaluate_every=evaluate_every)
     folder, total = Path(out), -(-steps // algorithm.steps_per_iteration)
     config = {
         "algorithm": algorithm.to_dict(),
@@ -165,7 +151,7 @@ def train(
     }
     if evaluate_every is None:
         config["evaluate_every"] = _stored_rhythm(folder) if resume else max(1, total // 20)
-    _check_folder(folder, config, resume=resume)
+    check_run(folder / CHECKPOINT, config, resume=resume)
     programs = _Programs(algorithm, config)
     if resume:
         state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
@@ -200,29 +186,25 @@ def load_run(folder: str | Path, build: Callable[[dict], Kind]) -> tuple[Kind, A
     path = Path(folder) / CHECKPOINT
     config = checkpoints.read_header(path).config
     algorithm = build(config["algorithm"])
-    like = _shapes(_init_all(algorithm, config))
+    like = _shapes(jax.eval_shape(_init_all(algorithm, config)))
     return algorithm, checkpoints.load(path, like, config=config)[0], config
 
 
-def evaluate(
-    algorithm: Algorithm, state: Any, *, seeds: int, seed: int, episodes: int
-) -> dict[str, np.ndarray]:
-    """Evaluates trained seeds on episodes that training has not evaluated on.
+def evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
+    """Keys for evaluating, apart from all keys of training.
 
     **Arguments:**
 
-    - `algorithm`: what was trained.
-    - `state`: its state with a leading axis over seeds.
-    - `seeds`: their number.
     - `seed`: the root of the randomness.
-    - `episodes`: episodes for each seed.
+    - `iteration`: counted from 1; 0 is free for evaluations after training.
+    - `seeds`: how many are needed.
 
     **Returns:**
 
-    Metrics of shape `(seeds, ...)`.
+    Typed keys of shape `(seeds,)`.
     """
-    keys = _evaluation_keys(seed, 0, seeds)
-    return jax.device_get(jax.jit(_evaluate_all(algorithm, episodes))(state, keys))
+    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
+    return jax.random.split(jax.random.fold_in(root, iteration), seeds)
 
 
 class _Programs:
@@ -232,23 +214,24 @@ class _Programs:
         began = time.perf_counter()
         self.seed, self.seeds = config["seed"], config["seeds"]
         self.steps_per_iteration = algorithm.steps_per_iteration
-        init = _init_all(algorithm, config)
-        self.state = _shapes(init)
-        # Lowered from bare shapes, so that a fresh and a resumed run share one program.
+        # Traced once: an environment's space in the state equals only itself. And lowered from
+        # bare shapes, so that a fresh and a resumed run share one program.
+        lowered = jax.jit(_init_all(algorithm, config)).lower()
+        self.init, self.state = lowered.compile(), _shapes(lowered.out_info)
         step = jax.jit(jax.vmap(algorithm.iterate, axis_name="seed"), donate_argnums=0)
         lowered = step.lower(self.state)
         self.metrics = sorted(lowered.out_info[1])
-        self.init, self.step = jax.jit(init), lowered.compile()
+        self.step = lowered.compile()
         self.finite = jax.jit(_finite_by_leaf)
         if config["evaluate_every"]:
             run = jax.jit(_evaluate_all(algorithm, config["evaluation_episodes"]))
-            lowered = run.lower(self.state, _evaluation_keys(self.seed, 0, self.seeds))
+            lowered = run.lower(self.state, evaluation_keys(self.seed, 0, self.seeds))
             self.metrics += sorted(set(lowered.out_info) - set(self.metrics))
             self._evaluate = lowered.compile()
         self.compile_seconds = time.perf_counter() - began
 
     def evaluate(self, state: Any, iteration: int) -> dict:
-        return self._evaluate(state, _evaluation_keys(self.seed, iteration, self.seeds))
+        return self._evaluate(state, evaluation_keys(self.seed, iteration, self.seeds))
 
 
 class _Loop:
@@ -269,14 +252,14 @@ class _Loop:
             self._save(state, 0)
         self._write_config()
         seeds, size = self.programs.seeds, self.programs.steps_per_iteration
-        path = self.folder / SCALARS
-        self.scalars = ScalarLog(path, self.programs.metrics, seeds=seeds, keep=start)
+        metrics, path = self.programs.metrics, self.folder / SCALARS
+        self.scalars = ScalarLog(path, metrics, seeds=seeds, keep=start)
         purge = start * size + 1 if start else None
         self.board = TensorBoardLog(self.folder / TENSORBOARD, seeds=seeds, purge=purge)
         report = ProgressReport(self.total, start=start, steps=seeds * size, show=show)
         self.speed = 0.0
         try:
-            with report as self.report, _StopRequest() as stop:
+            with report as self.report, StopRequest() as stop:
                 state = self._iterate(state, start, stop)
         finally:
             self.scalars.close()
@@ -284,7 +267,7 @@ class _Loop:
             self._draw()
         return self._result(state)
 
-    def _iterate(self, state: Any, start: int, stop: "_StopRequest") -> Any:
+    def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
         every = self.config["evaluate_every"]
         for iteration in range(start + 1, self.total + 1):
             last = iteration == self.total
@@ -292,25 +275,26 @@ class _Loop:
             self._flush()  # the iteration before, while this one runs
             if every and (last or iteration % every == 0):
                 metrics = metrics | self.programs.evaluate(state, iteration)
-            self.pending = iteration, metrics
-            if last or stop.number is not None or iteration % self.checkpoint_every == 0:
+            self.pending, asked = (iteration, metrics), stop.number
+            if last or asked is not None or iteration % self.checkpoint_every == 0:
                 self._flush()
                 self._check_state(state, iteration)
                 self.scalars.sync()
                 self._save(state, iteration)
-            if stop.number is not None and not last:
-                raise TrainingInterrupted(self._stopped(iteration), stop.number)
+            if asked is not None and not last:
+                path = self.folder / CHECKPOINT
+                where = f"iteration {iteration} of {self.total}; the checkpoint is in {path}"
+                raise TrainingInterrupted(f"stopped after {where}. Go on with resume=True.", asked)
         return state
 
     def _flush(self) -> None:
         if self.pending is None:
             return
-        (iteration, metrics), self.pending = self.pending, None
-        metrics = jax.device_get(metrics)
+        iteration, metrics = jax.device_get(self.pending)
+        self.pending = None
         env_steps = iteration * self.programs.steps_per_iteration
-        self.speed = self.report.update(
-            iteration, mean_over_seeds(metrics.get("return", np.array([np.nan])))
-        )
+        score = mean_over_seeds(metrics.get("return", np.array([np.nan])))
+        self.speed = self.report.update(iteration, score)
         self.scalars.write(iteration, env_steps, metrics)
         self.board.write(env_steps, metrics, steps_per_second=self.speed)
         self._check_metrics(iteration, metrics)
@@ -318,7 +302,8 @@ class _Loop:
     def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
         checked = {name: x for name, x in metrics.items() if name not in MAY_BE_NAN}
         for seed in range(self.programs.seeds):
-            bad = [f"`{name}` is {x[seed]}" for name, x in checked.items() if not _ok(x[seed])]
+            values = {name: x[seed] for name, x in checked.items()}
+            bad = [f"`{name}` is {x}" for name, x in values.items() if not np.isfinite(x)]
             if bad:
                 self._diverged(iteration, seed, ", ".join(bad))
 
@@ -331,21 +316,18 @@ class _Loop:
                 self._diverged(iteration, int(seed), f"array `{name}` of the state is not finite")
 
     def _diverged(self, iteration: int, seed: int, what: str) -> None:
-        path = self.folder / CHECKPOINT
+        path, env_steps = self.folder / CHECKPOINT, iteration * self.programs.steps_per_iteration
         good = checkpoints.read_header(path).progress
         raise TrainingDiverged(
-            f"training diverged in iteration {iteration} (environment step "
-            f"{iteration * self.programs.steps_per_iteration}), seed {seed}: {what}. The last "
-            f"good checkpoint, of iteration {good['iteration']}, is kept in {path}."
+            f"training diverged in iteration {iteration} (environment step {env_steps}), seed "
+            f"{seed}: {what}. The last good checkpoint, of iteration {good['iteration']}, is kept "
+            f"in {path}."
         )
 
     def _save(self, state: Any, iteration: int) -> None:
-        done = {
-            "iteration": iteration,
-            "env_steps": iteration * self.programs.steps_per_iteration,
-        }
-        path = self.folder / CHECKPOINT
-        checkpoints.save(path, state, config=self.config, progress=done)
+        env_steps = iteration * self.programs.steps_per_iteration
+        done = {"iteration": iteration, "env_steps": env_steps}
+        checkpoints.save(self.folder / CHECKPOINT, state, config=self.config, progress=done)
 
     def _write_config(self) -> None:
         steps = self.total * self.programs.steps_per_iteration
@@ -354,15 +336,8 @@ class _Loop:
         checkpoints.write_whole(self.folder / CONFIG, text.encode())
 
     def _draw(self) -> None:
-        # Before the first episode has ended there is nothing to draw.
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError):  # no episode has ended yet: nothing to draw
             learning_curve({self.folder.resolve().name: self.folder}, self.folder / PICTURE)
-
-    def _stopped(self, iteration: int) -> str:
-        return (
-            f"stopped after iteration {iteration} of {self.total}; the checkpoint is in "
-            f"{self.folder / CHECKPOINT}. Go on with resume=True (--resume)."
-        )
 
     def _result(self, state: Any) -> TrainResult:
         logged = read_scalars(self.folder)
@@ -378,68 +353,10 @@ class _Loop:
         )
 
 
-class _StopRequest:
-    """Turns the first Ctrl-C or SIGTERM into a request that the loop honors; the second
-    Ctrl-C stops at once. Signals reach only the main thread."""
-
-    def __init__(self):
-        self.number: int | None = None
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> "_StopRequest":
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, _: Any) -> None:
-        if self.number is not None:
-            raise KeyboardInterrupt
-        self.number = number
-
-
-def _check_counts(positive: dict, not_negative: dict, positive_or_none: dict) -> None:
-    for name, value in {**positive, **positive_or_none}.items():
-        if value is not None and value < 1:
-            raise ValueError(f"`{name}` (={value}) must be at least 1")
-    for name, value in not_negative.items():
-        if value is not None and value < 0:
-            raise ValueError(f"`{name}` (={value}) must not be negative; 0 is for none")
-
-
-def _check_folder(folder: Path, config: dict, *, resume: bool) -> None:
-    """Refuses a folder that is not for this run."""
-    path = folder / CHECKPOINT
-    if folder.exists() and not folder.is_dir():
-        raise RunFolderError(f"{folder} is a file, not a folder; choose another --out.")
-    if not path.exists():
-        if resume:
-            raise RunFolderError(
-                f"there is nothing to resume in {folder}: it holds no {CHECKPOINT}."
-            )
-        # A crash during the very first checkpoint leaves only its temporary file.
-        own = {checkpoints.temporary_name(path).name}
-        others = sorted({entry.name for entry in folder.glob("*")} - own)
-        if others:
-            raise RunFolderError(
-                f"{folder} holds other files ({', '.join(others[:5])}"
-                f"{', …' if others[5:] else ''}); choose another --out."
-            )
-        return
-    differing = checkpoints.differences(checkpoints.read_header(path).config, config)
-    if differing:
-        raise RunFolderError(
-            f"{folder} holds a run of another configuration; choose another --out. It differs "
-            "in:\n" + "\n".join(f"  {line}" for line in differing)
-        )
-    if not resume:
-        raise RunFolderError(
-            f"{folder} holds a run already; pass --resume to go on, or another --out."
-        )
+def _check_at_least(least: int, **counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < least:
+            raise ValueError(f"`{name}` (={value}) must be at least {least}")
 
 
 def _stored_rhythm(folder: Path) -> int | None:
@@ -462,10 +379,8 @@ def _strong(leaf: Any) -> Any:
     return leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.astype(leaf.dtype)
 
 
-def _shapes(init: Callable[[], Any]) -> Any:
-    return jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), jax.eval_shape(init)
-    )
+def _shapes(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
 
 
 def _evaluate_all(algorithm: Algorithm, episodes: int) -> Callable:
@@ -475,11 +390,6 @@ def _evaluate_all(algorithm: Algorithm, episodes: int) -> Callable:
     return jax.vmap(evaluate_one, axis_name="seed")
 
 
-def _evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
-    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
-    return jax.random.split(jax.random.fold_in(root, iteration), seeds)
-
-
 def _finite_by_leaf(states: Any) -> dict[str, Any]:
     leaves = jax.tree_util.tree_leaves_with_path(states)
     return {
@@ -487,7 +397,3 @@ def _finite_by_leaf(states: Any) -> dict[str, Any]:
         for path, leaf in leaves
         if jnp.issubdtype(leaf.dtype, jnp.inexact)
     }
-
-
-def _ok(value: Any) -> bool:
-    return bool(np.isfinite(value))

@@ -1,0 +1,331 @@
+"""The command line: what options mean, what is printed, what errors look like."""
+
+import json
+import os
+import re
+import shlex
+import signal
+
+import jax
+import pytest
+import tyro
+from jax.experimental.compilation_cache import compilation_cache
+
+import zoo
+from agents import PPO
+from agents.__main__ import main
+from agents.cli import Train, build_algorithm, parse_count, parse_options
+from agents.gradients import BPTT, RTRL, TBPTT
+from agents.logs import ScalarLog
+from agents.train import TrainingDiverged
+
+SMALL = shlex.split(
+    "train --env RepeatFirstEasy --hidden 4 --encoder-size 4 --head-size 4 --num-envs 2 "
+    "--rollout-length 8 --epochs 1 --minibatches 2 --steps 64 --seeds 2 --evaluate-every 2 "
+    "--evaluation-episodes 2 --out"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program_settings(tmp_path_factory):
+    """JAX's usual 32-bit types; and the same program, run several times, is compiled once."""
+    settings = {
+        "jax_enable_x64": False,
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.5,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+def parse(text):
+    env = "" if "--env " in text else "--env RepeatFirstEasy"
+    words = shlex.split(f"{env} --out runs/a {text}")
+    return tyro.cli(Train, args=words, config=(tyro.conf.OmitArgPrefixes,))
+
+
+def build(text):
+    return build_algorithm(parse(text))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a small run, which tests only read."""
+    folder = tmp_path_factory.mktemp("runs") / "demo"
+    assert main([*SMALL, str(folder)]) == 0
+    return folder
+
+
+def test_without_options_the_algorithms_defaults_hold():
+    assert build("") == PPO(env="RepeatFirstEasy", memory=zoo.spec("rtu", hidden=128))
+
+
+def test_every_option_of_the_algorithm_is_passed_on():
+    algorithm = build(
+        "--env RepeatFirst --env-options decks=2 --memory lru --hidden 6 --layers 2 "
+        "--memory-options r_min=0.5 --memory-options outputs=3 --gradient rtrl --segment 4 "
+        "--refresh epoch --staleness-every 5 --num-envs 16 --rollout-length 32 --epochs 2 "
+        "--minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
+        "--gae-lambda 0.8 --clip 0.1 --value-clip 0.3 --entropy-coefficient 0.02 "
+        "--value-coefficient 0.6 --max-grad-norm 2 --encoder-size 5 --head-size 7 "
+        "--previous-action --previous-reward --normalize-reward"
+    )
+    assert algorithm == PPO(
+        env="RepeatFirst",
+        env_options={"decks": 2},
+        memory=zoo.spec("lru", hidden=6, layers=2, r_min=0.5, outputs=3),
+        gradient=RTRL(segment=4, refresh="epoch"),
+        staleness_every=5,
+        num_envs=16,
+        rollout_length=32,
+        epochs=2,
+        minibatches=8,
+        learning_rate=3e-4,
+        anneal_steps=100_000,
+        discount=0.9,
+        gae_lambda=0.8,
+        clip=0.1,
+        value_clip=0.3,
+        entropy_coefficient=0.02,
+        value_coefficient=0.6,
+        max_grad_norm=2.0,
+        encoder_size=5,
+        head_size=7,
+        previous_action=True,
+        previous_reward=True,
+        normalize_reward=True,
+    )
+
+
+def test_every_field_of_the_algorithm_has_an_option():
+    """A new field of `PPO` must not be forgotten here."""
+    options = parse("")
+    groups = (options.task, options.memory, options.gradient, options.learning)
+    known = {name for group in groups for name in vars(group)}
+    renamed = {"anneal_steps": "anneal"}
+    assert {renamed.get(f, f) for f in PPO.__dataclass_fields__} <= known
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", RTRL()),
+        ("--gradient rtrl --segment 1", RTRL(segment=1)),
+        ("--gradient tbptt", TBPTT()),
+        ("--gradient tbptt --segment 16", TBPTT(length=16)),
+        ("--gradient bptt", BPTT()),
+    ],
+)
+def test_gradients(text, expected):
+    assert build(text).gradient == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["bptt --segment 8", "bptt --refresh never", "tbptt --refresh epoch"]
+)
+def test_options_that_a_gradient_does_not_have(text):
+    gradient, flag, _ = text.split()
+    with pytest.raises(ValueError, match=f"{flag} has no meaning with --gradient {gradient}"):
+        build(f"--gradient {text}")
+
+
+@pytest.mark.parametrize(("text", "count"), [("1e6", 1_000_000), ("12", 12), ("1_000", 1000)])
+def test_counts(text, count):
+    assert parse_count(text) == count
+    assert isinstance(parse_count(text), int)
+
+
+@pytest.mark.parametrize("text", ["1.5", "many", "inf", "nan", "1e-3"])
+def test_what_is_not_a_count(text):
+    with pytest.raises(ValueError, match=f"'{text}' is not a whole number"):
+        parse_count(text)
+
+
+def test_options_as_key_and_value():
+    texts = ["a=1", "b=0.5", "c=True", "d=none", "e=tanh", "f=(1, 2)", "g=x=y", "h="]
+    assert parse_options(texts, "--flag") == {
+        "a": 1,
+        "b": 0.5,
+        "c": True,
+        "d": None,
+        "e": "tanh",
+        "f": (1, 2),
+        "g": "x=y",
+        "h": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["k"], r"--flag \(='k'\) must be written as key=value"),
+        (["=1"], r"--flag \(='=1'\) must be written as key=value"),
+        (["k=1", "k=2"], "--flag gives 'k' twice"),
+    ],
+)
+def test_options_written_wrongly(texts, message):
+    with pytest.raises(ValueError, match=message):
+        parse_options(texts, "--flag")
+
+
+def test_train_leaves_a_run_and_says_where(trained, capsys):
+    config = json.loads((trained / "config.json").read_text())
+    assert config["algorithm"]["env"] == "RepeatFirstEasy"
+    assert (trained / "learning_curve.png").exists()
+    # Resuming a complete run changes nothing, and reports it again.
+    assert main([*SMALL, str(trained), "--resume"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"demo: evaluation_return -?\d\.\d+ ± \d+\.\d+ after 64 steps of each", text)
+
+
+def test_evaluate_prints_each_seed(trained, capsys):
+    assert main(["evaluate", "--run", str(trained), "--episodes", "8"]) == 0
+    greedy = capsys.readouterr().out
+    rows = [re.findall(r"-?\d+\.?\d*", line) for line in greedy.splitlines() if "│" in line]
+    assert [row[0] for row in rows[:2]] == ["0", "1"]
+    for row in rows[:2]:
+        mean, error, low, high, length = map(float, row[1:])
+        assert -1 <= low <= mean <= high <= 1
+        assert error >= 0
+        assert length == 51
+    assert main(["evaluate", "--run", str(trained), "--episodes", "8", "--sample"]) == 0
+    assert capsys.readouterr().out != greedy
+    assert main(["evaluate", "--run", str(trained), "--episodes", "8", "--greedy"]) == 0
+    assert capsys.readouterr().out == greedy
+
+
+def test_compare_draws_and_prints_final_values(trained, tmp_path, capsys):
+    picture = tmp_path / "figure.png"
+    runs = [str(trained), f"{trained}/../demo"]
+    labels = ["--labels", "one", "two"]
+    assert main(["compare", *runs, "--out", str(picture), *labels]) == 0
+    text = capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "final evaluation_return" in text
+    assert re.search(r"│ one +│ 2 +│ 64 +│", text)
+    assert main(["compare", str(trained), "--out", str(picture), "--metric", "loss"]) == 0
+    assert "final loss" in capsys.readouterr().out
+
+
+def test_envs_and_cells_are_listed(capsys):
+    assert main(["envs", "--filter", "repeatfirst"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"RepeatFirstEasy +│ Discrete\(4\) │ Discrete\(4\) │ 51", text)
+    assert "RepeatPrevious" not in text
+    assert main(["cells"]) == 0
+    text = capsys.readouterr().out
+    assert all(re.search(rf"│ {name} +│", text) for name in zoo.names())
+    assert re.search(r"│ mlp +│ none +│ 0 per unit", text)
+    assert re.search(r"│ rtu +│ linear, constant +│ 2 per unit", text)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train --env RepeatFirst --out {new} --memory rtv", "`name` (='rtv') must be one of"),
+        ("train --env RepeatFrist --out {new}", "`name` (='RepeatFrist') must be"),
+        ("train --env RepeatFirst --out {new} --env-options decks=two", "--env-options: `decks`"),
+        ("train --env RepeatFirst --out {new} --memory-options x=1", "is not an option of 'rtu'"),
+        (
+            "train --env RepeatFirst --out {new} --segment 48",
+            "must be divisible by `segment` (=48)",
+        ),
+        ("train --env RepeatFirst --out {new} --resume", "there is nothing to resume in"),
+        ("train --env RepeatFirst --out {new} --seeds 0", "`seeds` (=0) must be at least 1"),
+        ("train --env RepeatFirst --out {run}", "holds a run of another configuration"),
+        ("evaluate --run {new}", "There is no checkpoint at"),
+        ("evaluate --run {run} --greedy --sample", "--greedy and --sample exclude each other"),
+        ("evaluate --run {run} --episodes 0", "--episodes (=0) must be at least 1"),
+        ("compare {new}", "holds no run: there is no scalars.csv"),
+        ("compare {run} --metric reward --out {new}.png", "metric 'reward' is not logged"),
+        ("compare {run} {run} --out {new}.png", "must be one different name for each of the 2"),
+        ("compare {run} --out {new}/a/b.png", "No such file or directory"),
+        ("envs --filter chess", "no environment's name contains 'chess'"),
+    ],
+)
+def test_a_users_error_is_a_message_and_exit_code_2(words, message, trained, tmp_path, capsys):
+    new = tmp_path / "new"
+    assert main([word.format(new=new, run=trained) for word in words.split()]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert not new.exists()
+
+
+def test_wrong_words_show_the_usage(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--env", "RepeatFirst", "--out", "x", "--steps", "many"])
+    assert left.value.code == 2
+    assert "'many' is not a whole number" in capsys.readouterr().err
+
+
+def test_divergence_is_a_message_and_exit_code_2(tmp_path, capsys, monkeypatch):
+    def diverge(*_, **__):
+        raise TrainingDiverged("training diverged in iteration 4")
+
+    monkeypatch.setattr("agents.__main__.train", diverge)
+    assert main([*SMALL, str(tmp_path / "a")]) == 2
+    assert "training diverged in iteration 4" in capsys.readouterr().err
+
+
+def test_a_bug_keeps_its_traceback(tmp_path, monkeypatch):
+    def bug(*_, **__):
+        raise AssertionError("impossible")
+
+    monkeypatch.setattr("agents.__main__.train", bug)
+    with pytest.raises(AssertionError, match="impossible"):
+        main([*SMALL, str(tmp_path / "a")])
+
+
+def test_all_errors_keep_their_traceback_if_asked(monkeypatch):
+    monkeypatch.setenv("TRACE_ZOO_TRACEBACK", "1")
+    with pytest.raises(ValueError, match="no environment's name contains"):
+        main(["envs", "--filter", "chess"])
+
+
+def test_an_interrupt_prints_the_command_that_goes_on(trained, tmp_path, capsys, monkeypatch):
+    write = ScalarLog.write
+
+    def write_and_interrupt(self, now, *rest):
+        if now == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return write(self, now, *rest)
+
+    monkeypatch.setattr(ScalarLog, "write", write_and_interrupt)
+    folder = tmp_path / "with space"
+    assert main([*SMALL, str(folder)]) == 130
+    monkeypatch.undo()
+    command = capsys.readouterr().err.strip().splitlines()[-1]
+    words = shlex.split(command)
+    assert words[:4] == ["python", "-m", "agents", "train"]
+    assert words[-2:] == [str(folder), "--resume"]
+    assert main(words[3:]) == 0
+    # The same as the run that went through: PPO resumes bitwise.
+    assert (folder / "scalars.csv").read_bytes() == (trained / "scalars.csv").read_bytes()
+
+
+def test_a_second_interrupt_stops_at_once(tmp_path, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.__main__.train", interrupted)
+    assert main([*SMALL, str(tmp_path / "a")]) == 130
+    assert "stopped at once; the last checkpoint is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "compare", "envs", "cells"])
+def test_every_option_has_help(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    flags = re.findall(r"│ (--[a-z-]+)[^│]*│\n│ +([^│]*)│", text)
+    assert all(words.strip() for _, words in flags)
+    assert "usage: python -m agents" in text

@@ -1,0 +1,63 @@
+"""The environments that every common test runs on: a new environment adds a row."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+LIMIT = 6
+"""Time limit of the conformance tests: short, so that every environment meets it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A name, options of `make`, and what is particular about the environment."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    ends_first: bool = False  # it always terminates before the limit, which is then not reached
+    kept: tuple[str, ...] = ()  # fields of the state that a reset keeps, by design
+    slow: bool = False  # to compile
+
+    def __str__(self) -> str:
+        return "-".join([self.name, *(f"{o}={v}" for o, v in self.options.items())])
+
+
+CASES = (
+    Case("RepeatFirst"),
+    Case("RepeatFirst", {"decks": 2}),
+    Case("RepeatFirstEasy"),
+    Case("RepeatFirstMedium"),
+    Case("RepeatFirstHard"),
+    Case("RepeatPrevious"),
+    Case("RepeatPrevious", {"decks": 2, "k": 1}),
+    Case("RepeatPrevious", {"k": 10}),
+    Case("RepeatPreviousEasy"),
+    Case("RepeatPreviousMedium"),
+    Case("RepeatPreviousHard"),
+    Case("CartPole-v1"),
+    Case("Pendulum-v1"),
+    Case("Acrobot-v1"),
+    Case("MountainCar-v0"),
+    Case("MountainCarContinuous-v0"),
+    Case("Asterix-MinAtar", slow=True),
+    Case("Breakout-MinAtar"),
+    Case("Freeway-MinAtar", slow=True),
+    Case("Seaquest-MinAtar", slow=True),
+    Case("SpaceInvaders-MinAtar", slow=True),
+    Case("Catch-bsuite"),
+    # bsuite's own score, counted over episodes, is part of the state.
+    Case("DeepSea-bsuite", kept=("total_bad_episodes", "denoised_return")),
+    Case("MemoryChain-bsuite", {"memory_length": 3}, ends_first=True),
+    Case("MemoryChain-bsuite", {"memory_length": 10, "num_bits": 3}),
+    Case("UmbrellaChain-bsuite"),
+    Case("DiscountingChain-bsuite"),
+    Case("SimpleBandit-bsuite", ends_first=True),
+    Case("FourRooms-misc"),
+    Case("MetaMaze-misc"),
+    Case("PointRobot-misc"),
+    Case("BernoulliBandit-misc"),
+    Case("GaussianBandit-misc"),
+    Case("Reacher-misc"),
+    Case("Swimmer-misc"),
+    Case("Pong-misc"),
+    Case("FrozenLake-misc"),
+)

@@ -1,0 +1,211 @@
+"""What holds for every environment, by whatever name and from whichever package."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+
+from agents import envs
+from tests.envs import quick
+from tests.envs.cases import CASES, LIMIT, Case
+
+ENVS, STEPS = 3, 2 * LIMIT + 2
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_case_run = pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=pytest.mark.slow if c.slow else ()) for c in CASES], ids=str
+)
+
+
+class Rollout(NamedTuple):
+    """A recorded rollout of random actions; arrays are `[env, time, ...]`."""
+
+    env: Any
+    params: Any
+    first: Any  # what reset returned: [env, ...]
+    key: Any  # of each step
+    before: Any  # the state before each step
+    action: Any
+    observation: Any
+    state: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    info: Any
+    fresh: Any  # (observation, state) of a reset with the key that the step's auto-reset has
+    space_holds: Any  # of observation and of final_observation
+
+
+def _make(case: Case):
+    return envs.make(case.name, max_steps_in_episode=LIMIT, **case.options)
+
+
+@functools.cache
+def rollout(case_index: int) -> Rollout:
+    env, params = _make(CASES[case_index])
+    actions, observations = env.action_space(params), env.observation_space(params)
+
+    def step(state, key):
+        key_action, key_step = jax.random.split(key)
+        action = actions.sample(key_action)
+        out = env.step(key_step, state, action, params)
+        fresh = env.reset(jax.random.split(key_step)[1], params)
+        holds = (
+            observations.contains(out[0]),
+            observations.contains(out[5]["final_observation"]),
+            actions.contains(action),
+        )
+        return out[1], (key_step, state, action, *out, fresh, holds)
+
+    def run(key):
+        key_reset, key_steps = jax.random.split(key)
+        first = env.reset(key_reset, params)
+        return first, jax.lax.scan(step, first[1], jax.random.split(key_steps, STEPS))[1]
+
+    run = quick.jit(jax.vmap(run))
+    first, record = run(jax.random.split(jax.random.key(0), ENVS))
+    return Rollout(env, params, first, *record)
+
+
+def recorded(case: Case) -> Rollout:
+    return rollout(CASES.index(case))
+
+
+def assert_same(actual, expected, **tolerance):
+    def check(a, b):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), **tolerance)
+
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    jax.tree.map(check, actual, expected)
+
+
+def at(tree, *index):
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+def types(tree):
+    return jax.tree.map(lambda x: (x.shape, x.dtype.name, x.weak_type), tree)
+
+
+def test_every_name_has_a_row():
+    assert {case.name for case in CASES} == set(envs.names())
+
+
+def _check_types(case: Case):
+    env, params = _make(case)
+    key = jax.random.key(0)
+    observation, state = jax.eval_shape(env.reset, key, params)
+    action = jax.eval_shape(env.action_space(params).sample, key)
+    out = jax.eval_shape(env.step, key, state, action, params)
+    assert types(out[:2]) == types((observation, state))
+    assert types(out[2]) == ((), "float32", False)
+    assert types(out[3]) == types(out[4]) == ((), "bool", False)
+    info = out[5]
+    assert types(info["final_observation"]) == types(observation)
+    assert types(info["terminated"]) == types(info["truncated"]) == ((), "bool", False)
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves((observation, state, out)))
+    narrow = {"bool", "int32", "uint32", "float32"}
+    assert {leaf.dtype.name for leaf in jax.tree.leaves((state, out))} <= narrow
+    space = env.observation_space(params)
+    assert observation.shape == tuple(space.shape)
+    assert (
+        observation.dtype
+        == space.dtype
+        == (jnp.int32 if isinstance(space, spaces.Discrete) else jnp.float32)
+    )
+
+
+@every_case
+def test_types_with_64_bits_enabled(case):
+    assert jax.config.read("jax_enable_x64")
+    _check_types(case)
+
+
+@every_case
+def test_types_with_32_bits(case, float32):
+    _check_types(case)
+
+
+@every_case_run
+def test_spaces_are_honored(case):
+    r = recorded(case)
+    observation, final_observation, action = r.space_holds
+    assert np.all(observation)
+    assert np.all(final_observation)
+    assert np.all(action)
+    contains = jax.vmap(r.env.observation_space(r.params).contains)
+    assert np.all(contains(r.first[0]))
+    space = r.env.action_space(r.params)
+    if isinstance(space, spaces.Discrete):
+        assert r.env.num_actions == space.n
+    assert r.env.name
+
+
+@every_case_run
+def test_one_program_steps_and_resets_as_many_do(case):
+    """No second compilation, the same results with and without `vmap`, and determinism."""
+    r = recorded(case)
+    step = quick.jit(r.env.step)
+    state = at(r.first[1], 0)
+    expected = (r.observation, r.state, r.reward, r.terminated, r.truncated, r.info)
+    for t in range(LIMIT + 1):  # over the first reset
+        before = state
+        out = step(r.key[0, t], state, r.action[0, t], r.params)
+        state = out[1]
+        assert_same(out, at(expected, 0, t), rtol=1e-4, atol=1e-5)
+        if out[4] and not out[3]:
+            # The final observation continues the episode: a longer limit shows it.
+            longer = r.params.replace(max_steps_in_episode=2 * LIMIT)
+            longer = step(r.key[0, t], before, r.action[0, t], longer)
+            assert not longer[4]
+            assert_same(out[5]["final_observation"], longer[0])
+    assert step._cache_size() == 1
+
+
+@every_case_run
+def test_auto_reset_is_a_fresh_reset(case):
+    r = recorded(case)
+    done = np.asarray(r.terminated | r.truncated)
+    assert done.any(axis=1).all()
+    assert not done.all() or case.name == "SimpleBandit-bsuite"
+    fresh_observation, fresh_state = r.fresh
+    fresh_state = fresh_state.replace(**{f: getattr(r.state, f) for f in case.kept})
+    at_end = functools.partial(jax.tree.map, lambda x: np.asarray(x)[done])
+    assert_same(at_end((r.observation, r.state)), at_end((fresh_observation, fresh_state)))
+    # Elsewhere nothing is reset, and the final observation is the observation.
+    going_on = functools.partial(jax.tree.map, lambda x: np.asarray(x)[~done])
+    assert_same(going_on(r.info["final_observation"]), going_on(r.observation))
+    time, before = np.asarray(r.state.time), np.asarray(r.before.time)
+    assert (time[done] == 0).all()
+    np.testing.assert_array_equal(time[~done], before[~done] + 1)
+    np.testing.assert_array_equal(np.asarray(r.before.time)[:, 0], 0)
+
+
+@every_case_run
+def test_time_limit_truncates_and_only_it(case):
+    r = recorded(case)
+    assert envs.episode_steps(r.env, r.params) == LIMIT
+    length = np.asarray(r.before.time) + 1  # of the episode, with this step
+    terminated, truncated = np.asarray(r.terminated), np.asarray(r.truncated)
+    np.testing.assert_array_equal(truncated, length >= LIMIT)
+    assert (length <= LIMIT).all()
+    assert truncated.any() != case.ends_first
+    assert terminated.any() or not case.ends_first
+    np.testing.assert_array_equal(r.info["terminated"], terminated)
+    np.testing.assert_array_equal(r.info["truncated"], truncated)
+
+
+@every_case
+def test_default_parameters(case):
+    """`None` means the default parameters, as in gymnax."""
+    env, params = envs.make(case.name, **case.options)
+    if case.options.keys() <= {"decks", "k"}:
+        assert params == env.default_params
+    key = jax.random.key(1)
+    shapes = jax.eval_shape(env.reset, key)
+    assert types(shapes) == types(jax.eval_shape(env.reset, key, params))
+    assert envs.episode_steps(env, params) >= 1

@@ -1,0 +1,173 @@
+"""`rtrl.accumulate`: value, gradient and carry of the loop it replaces, and the memory it needs."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+
+import rtrl
+from tests.cases import CELLS
+from tests.zoo import forms
+from tests.zoo.examples import Network
+from tests.zoo.forms import TIME, assert_close
+
+STACK = next(case for case in CELLS if case.name == "stack")
+RTU = next(case for case in CELLS if case.name == "rtu")
+
+
+def loss_of_step(y, weight):
+    return forms.total(y, weight)
+
+
+@forms.jit
+def accumulate(memory, carry, xs, begin, weights, segment):
+    return rtrl.accumulate(loss_of_step, memory, carry, xs, begin, targets=weights, segment=segment)
+
+
+def check(memory, carry, xs, begin, weights, segment, present):
+    cuts = np.arange(TIME) % segment == 0
+    (states, ys), (exact, _, _) = forms.reference(
+        memory, carry[0], xs, begin, weights, forms.no_cuts()
+    )
+    _, (truncated, _, _) = forms.reference(memory, carry[0], xs, begin, weights, cuts)
+    value, gradient, (state, sensitivity) = accumulate(memory, carry, xs, begin, weights, segment)
+    assert_close(value, forms.total(ys, weights))
+    assert_close(state, jax.tree.map(lambda h: h[-1], states))
+    forms.assert_gradient(gradient, exact, truncated, present)
+    return sensitivity
+
+
+@pytest.mark.parametrize("segment", [1, 4, TIME])
+@given(seed=forms.seeds, begin=forms.borders())
+def test_a_stack_of_one_layer(segment, seed, begin):
+    memory, carry, xs, weights = forms.problem(STACK, seed)
+    got = check(memory, carry, xs, begin, weights, segment, STACK.present)
+    ends, *_ = forms.segments(memory, carry, xs, begin, weights, [TIME])
+    assert_close(got, ends[-1][1][1])
+
+
+@pytest.mark.parametrize("segment", [1, 4, TIME])
+@given(seed=forms.seeds, begin=forms.borders())
+def test_an_encoder_and_a_head(segment, seed, begin):
+    """The memory and the head exactly; the encoder in front learns from the present segment."""
+    memory, carry, _, _ = forms.problem(RTU, seed)
+    network = Network(memory, 5, key=jax.random.key(0))
+    rng = np.random.default_rng(seed)
+    xs, weights = rng.normal(size=(TIME, 5)), rng.normal(size=(TIME, 2))
+    check(network, carry, xs, begin, weights, segment, ("encoder",))
+
+
+def test_without_begin_and_targets():
+    memory, carry, xs, _ = forms.problem(RTU, 0)
+    weights = np.ones((TIME, memory.outputs))
+    got = jax.jit(lambda c, xs: rtrl.accumulate(lambda y: forms.total(y, 1.0), memory, c, xs))(
+        carry, xs
+    )
+    expected = accumulate(memory, carry, xs, forms.no_cuts(), weights, 1)
+    assert_close(got, expected)
+
+
+class Counter(eqx.Module):
+    """A memory that answers with the difference between its input and the number of the step."""
+
+    w: jax.Array
+
+    def rtrl_scan(self, carry, xs, begin=None):
+        steps = carry + jnp.arange(len(xs), dtype=carry.dtype)
+        return carry + len(xs), self.w * (xs - steps) ** 2 + begin * steps
+
+
+@pytest.mark.parametrize("segment", [1, 3, 4, 12])
+def test_segments_are_contiguous_and_in_order(segment):
+    """On a range: strided segments, or a carry taken from elsewhere, would not give zeros."""
+    counter, xs = Counter(jnp.array(2.0)), jnp.arange(12.0)
+    begin = jnp.arange(12) == 7
+    value, gradient, carry = rtrl.accumulate(
+        lambda y, target: y * target, counter, jnp.array(0.0), xs, begin,
+        targets=jnp.arange(12.0), segment=segment,
+    )  # fmt: skip
+    assert (value, gradient.w, carry) == (49.0, 0.0, 12.0)
+    value, gradient, _ = rtrl.accumulate(
+        lambda y: y, counter, jnp.array(1.0), xs, begin, segment=segment
+    )
+    assert (value, gradient.w) == (2 * 12 + 8, 12)
+
+
+def test_the_new_carry_goes_in_again():
+    memory, carry, xs, weights = forms.problem(RTU, 0)
+    carry = (memory.init_state(), carry[1])
+    size = []
+
+    @jax.jit
+    def advance(carry):
+        size.append(1)
+        return rtrl.accumulate(loss_of_step, memory, carry, xs, targets=weights)[2]
+
+    for _ in range(3):
+        carry = advance(carry)
+    assert len(size) == 1
+
+
+@pytest.mark.parametrize("segment", [5, 0, -1, 13])
+def test_an_indivisible_segment_is_named(segment):
+    memory, carry, xs, weights = forms.problem(RTU, 0)
+    message = rf"`segment` \(={segment}\) must be at least 1 and divide the number of steps \(=12\)"
+    with pytest.raises(ValueError, match=message):
+        rtrl.accumulate(loss_of_step, memory, carry, xs, targets=weights, segment=segment)
+
+
+# Memory, as XLA plans it
+
+
+def temporary_bytes(function, *arguments):
+    compiled = jax.jit(function).lower(*arguments).compile()
+    return compiled.memory_analysis().temp_size_in_bytes
+
+
+LARGER = [
+    (RTU, 64, 32),
+    (next(case for case in CELLS if case.name == "rtu-nonlinear"), 64, 32),
+    (next(case for case in CELLS if case.name == "lru"), 64, 32),
+    (next(case for case in CELLS if case.name == "gru"), 12, 8),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "hidden", "inputs"), LARGER, ids=lambda x: getattr(x, "name", None)
+)
+def test_memory(case, hidden, inputs):
+    """A segment holds one sensitivity, not one per step; `accumulate` does not grow at all."""
+    memory = case.build(inputs, hidden, key=jax.random.key(0))
+    arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
+    state, sensitivity = memory.init_state(), memory.rtrl_init()
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(sensitivity))
+
+    def bptt(arrays, state, sensitivity, xs):
+        return jnp.sum(eqx.combine(arrays, rest).scan(state, xs)[1] ** 2)
+
+    def segment(arrays, state, sensitivity, xs):
+        carry, ys = eqx.combine(arrays, rest).rtrl_scan((state, sensitivity), xs)
+        return jnp.sum(ys**2), carry
+
+    def online(arrays, state, sensitivity, xs):
+        memory = eqx.combine(arrays, rest)
+        _, gradient, carry = rtrl.accumulate(
+            lambda y: jnp.sum(y**2), memory, (state, sensitivity), xs, segment=1
+        )
+        return gradient, carry
+
+    def measure(function, time):
+        return temporary_bytes(function, arrays, state, sensitivity, jnp.zeros((time, inputs)))
+
+    short, long = 64, 256
+    growth = [
+        measure(function, long) - measure(function, short)
+        for function in (jax.grad(bptt), jax.grad(segment, has_aux=True), online)
+    ]
+    for used in growth[:2]:
+        assert used < (long - short) * size / 4, (growth, size)
+    if case.diagonal:  # a dense recurrence has as many probes as state numbers in flight
+        assert growth[1] <= 2 * growth[0], growth
+    assert growth[2] <= (long - short) * inputs * 8, growth  # XLA's copy of the inputs, no more

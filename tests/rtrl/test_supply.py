@@ -1,0 +1,212 @@
+"""`rtrl.supply`, `rtrl.init` and the layouts of the structures."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rtrl
+
+STRUCTURE = rtrl.Diagonal()
+H = jnp.array([0.5, -1.0])
+G = jnp.array([2.0, 3.0])
+
+
+def parameters(rng=None):
+    rng = rng or np.random.default_rng(0)
+    return {"a": jnp.asarray(rng.normal(size=2)), "w": jnp.asarray(rng.normal(size=(2, 3)))}
+
+
+def sensitivity(rng=None):
+    return (parameters(rng or np.random.default_rng(1)),)
+
+
+def loss(p, h, s, weight=G):
+    """Not linear in the state that is supplied, and nothing else uses the parameters."""
+    return jnp.sum(weight * rtrl.supply(STRUCTURE, p, h, s) ** 2)
+
+
+def expected(h, s, weight=G):
+    g = 2 * weight * h
+    return {"a": g * s[0]["a"], "w": g[:, None] * s[0]["w"]}, g
+
+
+def assert_close(got, want):
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, rtol=1e-12), got, want)
+
+
+def test_the_backward_rule():
+    p, s = parameters(), sensitivity()
+    np.testing.assert_array_equal(rtrl.supply(STRUCTURE, p, H, s), H)
+    d_p, d_h, d_s = jax.grad(loss, (0, 1, 2))(p, H, s)
+    assert_close((d_p, d_h), expected(H, s))
+    jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), d_s)
+
+
+def checkpointed(p, h, s):
+    return jax.checkpoint(loss)(p, h, s)
+
+
+def scanned(p, h, s):
+    step = lambda total, weight: (total + loss(p, h, s, weight), None)  # noqa: E731
+    return jax.lax.scan(step, 0.0, jnp.stack([G / 4, G / 4, G / 2]))[0]
+
+
+def carried(p, h, s):
+    """The sensitivity in the carry of a scan, as an online loop has it."""
+
+    def step(carry, weight):
+        h, s = carry
+        return (h, s), loss(p, h, s, weight)
+
+    return jnp.sum(jax.lax.scan(step, (h, s), jnp.stack([G / 2, G / 2]))[1])
+
+
+@pytest.mark.parametrize("function", [loss, checkpointed, scanned, carried, jax.jit(loss)])
+def test_under_transformations(function):
+    p, s = parameters(), sensitivity()
+    got = jax.jit(jax.grad(function, (0, 1)))(p, H, s)
+    assert_close(got, expected(H, s))
+    got = eqx.filter_grad(lambda args: function(*args))((p, H, s))
+    assert_close(got[:2], expected(H, s))
+    jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), got[2])
+
+
+def test_under_vmap():
+    """Shared parameters: gradients add up. Parameters of each: they do not."""
+    p = parameters()
+    rng = np.random.default_rng(2)
+    states = jnp.asarray(rng.normal(size=(4, 2)))
+    each = [sensitivity(rng) for _ in range(4)]
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *each)
+    wanted = [expected(h, s) for h, s in zip(states, each, strict=True)]
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *wanted)
+
+    shared = jax.grad(lambda p, h: jnp.sum(jax.vmap(loss, (None, 0, 0))(p, h, batch)), (0, 1))
+    d_p, d_h = jax.jit(shared)(p, states)
+    assert_close(d_p, jax.tree.map(lambda g: g.sum(0), stacked[0]))
+    assert_close(d_h, stacked[1])
+    own = jax.jit(jax.vmap(jax.grad(loss, (0, 1)), (None, 0, 0)))(p, states, batch)
+    assert_close(own, stacked)
+
+
+def test_parameters_without_a_sensitivity_get_none():
+    """Readouts, integers and functions may sit in the same pytree."""
+    p = {**parameters(), "readout": jnp.ones(7), "n": 3, "f": jnp.tanh}
+
+    def update(p, h, x):
+        return jnp.tanh(p["a"] * h + p["w"] @ x) * p["n"]
+
+    s = rtrl.init(STRUCTURE, update, p, H, jnp.ones(3))
+    assert s[0]["readout"] is None and s[0]["n"] is None and s[0]["f"] is None
+    assert (s[0]["a"].shape, s[0]["w"].shape) == ((2,), (2, 3))
+    jax.tree.map(lambda x: np.testing.assert_array_equal(x, 0), s)
+    s = jax.tree.map(lambda x: x + 1.0, s)
+    d_p = eqx.filter_grad(lambda p: loss(p, H, s))(p)
+    np.testing.assert_array_equal(d_p["readout"], 0)
+    np.testing.assert_allclose(d_p["a"], 2 * G * H)
+
+
+def test_an_input_may_be_given_by_its_shape():
+    shape = jax.ShapeDtypeStruct((3,), jnp.float64)
+    s = rtrl.init(STRUCTURE, lambda p, h, x: p["a"] * h + p["w"] @ x, parameters(), H, shape)
+    assert (s[0]["a"].shape, s[0]["w"].shape) == ((2,), (2, 3))
+
+
+def _complex_update(p, h, x):
+    """Holomorphic in the state; a real and a complex parameter."""
+    return jax.lax.complex(jnp.cos(p["r"]), jnp.sin(p["r"])) * 0.9 * h + p["w"] @ x
+
+
+@pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense()])
+def test_complex_states_with_real_and_complex_parameters(structure):
+    """Steps of `supply` and `roll` against autodiff through the loop; a reset in the middle."""
+    rng = np.random.default_rng(0)
+    p = {
+        "r": jnp.asarray(rng.normal(size=2)),
+        "w": jnp.asarray(rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3))),
+    }
+    xs, begin = jnp.asarray(rng.normal(size=(6, 3))), [False, False, True, False, False, False]
+    weight = jnp.asarray(rng.normal(size=2) + 1j * rng.normal(size=2))
+    start = jnp.zeros(2, complex)
+
+    def value(h):
+        return jnp.sum((weight * h).real) + jnp.sum((h * h.conj()).real)
+
+    def run(p, h, x, begin):
+        return _complex_update(p, jnp.where(begin, 0, h), x)
+
+    @jax.jit
+    def by_loop(p):
+        h, total = start, 0.0
+        for x, b in zip(xs, begin, strict=True):
+            h = run(p, h, x, b)
+            total += value(h)
+        return total
+
+    @jax.jit
+    def by_rtrl(p):
+        h, gradient = start, jax.tree.map(jnp.zeros_like, p)
+        s = rtrl.init(structure, _complex_update, p, h, xs[0])
+        for x, b in zip(xs, begin, strict=True):
+            b = jnp.array(b)
+            s = rtrl.roll(structure, run, p, h, s, x, b)
+            h = run(p, h, x, b)
+            new = jax.grad(lambda p, h=h, s=s: value(rtrl.supply(structure, p, h, s)))(p)
+            gradient = jax.tree.map(jnp.add, gradient, new)
+        return gradient, s
+
+    gradient, s = by_rtrl(p)
+    exact = jax.jit(jax.grad(by_loop))(p)
+    jax.tree.map(lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10), gradient, exact)
+    if isinstance(structure, rtrl.Diagonal):  # a complex trace each
+        assert all(x.dtype == complex for x in jax.tree.leaves(s))
+        assert s[0]["r"].shape == (2,) and s[0]["w"].shape == (2, 3)
+    else:  # two real parts of two units
+        assert s[0]["r"].shape == (4, 2) and s[0]["w"].shape == (4, 2, 3)
+
+
+def test_roll_forgets_an_infinite_sensitivity():
+    p, run = parameters(), lambda p, h, x, begin: p["a"] * jnp.where(begin, 0, h) + p["w"] @ x
+    bad = jax.tree.map(lambda s: jnp.full_like(s, jnp.inf), sensitivity())
+    zero = jax.tree.map(jnp.zeros_like, bad)
+    x = jnp.ones(3)
+    for begin in (True, jnp.array(True)):
+        got = rtrl.roll(STRUCTURE, run, p, H, bad, x, begin)
+        assert_close(got, rtrl.roll(STRUCTURE, run, p, jnp.zeros(2), zero, x, jnp.array(True)))
+        np.testing.assert_allclose(got[0]["w"], 1.0)
+        np.testing.assert_array_equal(got[0]["a"], 0)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "state", "error", "message"),
+    [
+        ((3, 2), (jnp.zeros(2),), ValueError, r"leaf of shape \(3, 2\): its leading axes .*\(2,\)"),
+        ((2,), (jnp.zeros(2), jnp.zeros(3)), ValueError, r"shape \(2,\), float64 and \(3,\), flo"),
+        ((2,), (jnp.zeros(2), jnp.zeros(2, complex)), ValueError, "float64 and .*, complex128"),
+        ((2,), (jnp.zeros((2, 3)),), ValueError, r"leaf of shape \(2,\): .* units \(2, 3\)"),
+    ],
+)
+def test_what_is_not_diagonal_is_refused(leaf, state, error, message):
+    with pytest.raises(error, match=message):
+        STRUCTURE.zeros({"w": jnp.ones(leaf)}, state)
+
+
+def test_a_complex_parameter_of_a_real_state_is_refused():
+    with pytest.raises(TypeError, match="`parameters` has a complex leaf but the state is real"):
+        STRUCTURE.zeros({"w": jnp.ones(2, complex)}, jnp.zeros(2))
+
+
+def test_a_large_dense_sensitivity_warns():
+    with pytest.warns(UserWarning, match="keeps 24 numbers per environment"):
+        rtrl.Dense(warn_above=23).zeros({"w": jnp.ones((2, 6))}, jnp.zeros(2))
+    rtrl.Dense(warn_above=24).zeros({"w": jnp.ones((2, 6))}, jnp.zeros(2))  # and at 24 it does not
+
+
+@pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense()])
+def test_without_a_state(structure):
+    s = rtrl.init(structure, lambda p, h, x: (), parameters(), (), jnp.ones(3))
+    assert not [leaf for leaf in jax.tree.leaves(s) if leaf.size]
+    assert rtrl.supply(structure, parameters(), (), s) == ()

@@ -1,0 +1,177 @@
+"""Cells that only the tests have: kinds of recurrence that the zoo has no member of yet."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, Float
+
+import rtrl
+import zoo
+
+
+class RealGates(zoo.AbstractLinearCell):
+    """Real, with coefficients that depend on the input: `h' = (1 - z) ⊙ h + z ⊙ (V x)`."""
+
+    gate: eqx.nn.Linear
+    value: eqx.nn.Linear
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        gate_key, value_key = jax.random.split(key)
+        self.gate = eqx.nn.Linear(inputs, hidden, key=gate_key)
+        self.value = eqx.nn.Linear(inputs, hidden, key=value_key)
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self) -> Float[Array, " hidden"]:
+        return jnp.zeros(self.hidden, self.gate.weight.dtype)
+
+    def coefficients(self, x):
+        z = jax.nn.sigmoid(self.gate(x))
+        return 1 - z, z * self.value(x)
+
+    def readout(self, state, x):
+        return state
+
+
+class ComplexGates(zoo.AbstractLinearCell):
+    """A complex state with real parameters; the decay and the phase depend on the input."""
+
+    decay: Float[Array, "hidden inputs"]
+    phase: Float[Array, "hidden inputs"]
+    real: Float[Array, "hidden inputs"]
+    imaginary: Float[Array, "hidden inputs"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.decay, self.phase, self.real, self.imaginary = jax.random.normal(
+            key, (4, hidden, inputs)
+        )
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return 2 * self.hidden
+
+    def init_state(self) -> Complex[Array, " hidden"]:
+        return jnp.zeros(self.hidden, jnp.result_type(self.real, jnp.complex64))
+
+    def coefficients(self, x):
+        r, phase = jax.nn.sigmoid(self.decay @ x), 3 * jnp.tanh(self.phase @ x)
+        drive = jax.lax.complex(self.real @ x, jnp.tanh(self.imaginary @ x))
+        return jax.lax.complex(r * jnp.cos(phase), r * jnp.sin(phase)), drive
+
+    def readout(self, state, x):
+        return jnp.concatenate([state.real, jnp.sin(state.imag)])
+
+
+class TwoAxes(zoo.AbstractTimeInvariantCell):
+    """A complex state of traces × contexts; a parameter belongs to one of the two axes."""
+
+    alpha: Float[Array, " hidden"]
+    omega: Float[Array, " two"]
+    w: Float[Array, "hidden inputs"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.alpha = jnp.linspace(0.1, 1.0, hidden)
+        self.omega = jnp.array([0.3, 1.2])
+        self.w = jax.random.normal(key, (hidden, inputs))
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return 4 * self.hidden
+
+    def matrices(self):
+        r, omega = jnp.exp(-jnp.abs(self.alpha))[:, None], self.omega[None]
+        a = jax.lax.complex(r * jnp.cos(omega), r * jnp.sin(omega))
+        return a, jnp.broadcast_to(self.w[:, None], (self.hidden, 2, self.inputs))
+
+    def readout(self, state, x):
+        return jnp.concatenate([state.real.ravel(), state.imag.ravel()])
+
+
+class AsDense(zoo.AbstractDenseCell):
+    """Another cell's equations with no structure assumed: exact RTRL of its own parameters."""
+
+    cell: zoo.AbstractCell
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, cell):
+        self.cell, self.inputs, self.hidden = cell, cell.inputs, cell.hidden
+
+    @property
+    def outputs(self):
+        return self.cell.outputs
+
+    def init_state(self):
+        return self.cell.init_state()
+
+    def update(self, state, x):
+        return self.cell.update(state, x)
+
+    def readout(self, state, x):
+        return self.cell.readout(state, x)
+
+
+class WithDense(zoo.AbstractCell):
+    """Another cell, dense sensitivities of its `recurrence()`: complex parameters where it has."""
+
+    cell: zoo.AbstractCell
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, cell):
+        self.cell, self.inputs, self.hidden = cell, cell.inputs, cell.hidden
+
+    @property
+    def outputs(self):
+        return self.cell.outputs
+
+    def init_state(self):
+        return self.cell.init_state()
+
+    def update(self, state, x):
+        return self.cell.update(state, x)
+
+    def readout(self, state, x):
+        return self.cell.readout(state, x)
+
+    @property
+    def structure(self):
+        return rtrl.Dense()
+
+    def recurrence(self):
+        return self.cell.recurrence()
+
+    def evolve(self, recurrence, state, xs, begin):
+        return self.cell.evolve(recurrence, state, xs, begin)
+
+
+class Network(eqx.Module):
+    """An encoder in front of a memory and a head behind it."""
+
+    encoder: eqx.nn.Linear
+    memory: zoo.AbstractMemory
+    head: eqx.nn.Linear
+
+    def __init__(self, memory, observation, *, key):
+        encoder_key, head_key = jax.random.split(key)
+        self.encoder = eqx.nn.Linear(observation, memory.inputs, key=encoder_key)
+        self.memory = memory
+        self.head = eqx.nn.Linear(memory.outputs, 2, key=head_key)
+
+    def before(self, x):
+        return jnp.tanh(self.encoder(x))
+
+    def rtrl_scan(self, carry, xs, begin=None):
+        carry, ys = self.memory.rtrl_scan(carry, jax.vmap(self.before)(xs), begin)
+        return carry, jax.vmap(self.head)(ys)

@@ -1,0 +1,191 @@
+"""`zoo.get`, `zoo.names`, `zoo.spec` and what bad input gets."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import zoo
+
+
+def test_names_are_sorted_and_all_build():
+    assert list(zoo.names()) == sorted(zoo.names())
+    assert {"gru", "lru", "mlp", "rtu"} <= set(zoo.names())
+    for name in zoo.names():
+        memory = zoo.get(name, hidden=3, inputs=2)
+        assert isinstance(memory, zoo.AbstractMemory)
+        assert (memory.inputs, memory.hidden) == (2, 3)
+        _, y = memory.step(memory.init_state(), jnp.ones(2))
+        assert y.shape == (memory.outputs,)
+
+
+def test_get_needs_only_a_name_and_a_size():
+    cell = zoo.get("rtu", hidden=256)
+    assert isinstance(cell, zoo.RTU)
+    assert (cell.inputs, cell.hidden, cell.outputs, cell.state_size) == (256, 256, 512, 512)
+    state, y = cell.step(cell.init_state(), jnp.ones(256))
+    assert state.shape == (256,) and y.shape == (512,) and bool(jnp.any(y > 0))
+
+
+def test_options_choose_the_kind():
+    assert zoo.get("rtu", hidden=2).activation == "relu"
+    nonlinear = zoo.get("rtu", hidden=2, nonlinear=True)
+    assert isinstance(nonlinear, zoo.NonlinearRTU) and nonlinear.activation == "tanh"
+    assert zoo.get("rtu", hidden=2, activation="identity").activation == "identity"
+    assert zoo.get("lru", hidden=2, outputs=5).outputs == 5
+    assert zoo.options("mlp") == {"activation": "relu"}
+    assert zoo.options("gru") == {}
+
+
+def test_layers_make_a_stack():
+    stack = zoo.get("gru", hidden=4, inputs=3, layers=2)
+    assert isinstance(stack, zoo.Stack) and len(stack.blocks) == 2
+    assert (stack.inputs, stack.outputs, stack.hidden, stack.state_size) == (3, 3, 4, 8)
+    one, two = (block.cell.w for block in stack.blocks)
+    assert not np.allclose(one, two)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("rtu", 2 * 5), ("lru", 2 * 5), ("gru", 5), ("mlp", 0)]
+)
+def test_state_size_counts_real_numbers(name, sizes):
+    assert zoo.get(name, hidden=5).state_size == sizes
+
+
+def test_a_recipe_survives_json():
+    recipe = zoo.spec("rtu", hidden=8, layers=2, nonlinear=True, r_min=0.5, activation="relu")
+    again = zoo.Spec(**json.loads(json.dumps(recipe.to_dict())))
+    assert again == recipe and hash(again) == hash(recipe)
+    assert recipe != zoo.spec("rtu", hidden=8, layers=2)
+
+
+def test_build_is_deterministic():
+    recipe = zoo.spec("rtu", hidden=3, layers=2)
+    one, two, other = (recipe.build(2, jax.random.key(seed)) for seed in (1, 1, 2))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        np.testing.assert_array_equal(a, b)
+    w = [m.blocks[0].cell.parameters.w1 for m in (one, other)]
+    assert not np.allclose(*w)
+    default = zoo.get("gru", hidden=3)
+    keyed = zoo.get("gru", hidden=3, key=jax.random.key(0))
+    np.testing.assert_array_equal(default.w, keyed.w)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("rtuu", {}, r"`name` \(='rtuu'\) must be one of gru, lru, mlp, rtu\..*Did you mean rtu"),
+        ("qqqq", {}, r"`name` \(='qqqq'\) must be one of [^?]*\.$"),
+        ("rtu", {"rmin": 0.5}, r"`rmin` \(=0.5\) is not an option of 'rtu', which has: nonlinear="),
+        ("gru", {"r_min": 0.5}, r"`r_min` \(=0.5\) is not an option of 'gru', which has: none"),
+        ("rtu", {"activation": "relo"}, r"`activation` \(='relo'\) must be one of identity, relu"),
+        ("mlp", {"activation": "relo"}, r"`activation` \(='relo'\) must be one of identity, relu"),
+        ("rtu", {"nonlinear": True, "activation": "x"}, r"`activation` \(='x'\) must be one of"),
+        ("rtu", {"r_min": 0.9, "r_max": 0.5}, r"`r_min` \(=0.9\) and `r_max` \(=0.5\) must obey"),
+        ("rtu", {"r_min": -0.1}, r"`r_min` \(=-0.1\) and `r_max` \(=1.0\) must obey 0 <= r_min"),
+        ("lru", {"r_max": 1.1}, r"`r_min` \(=0.0\) and `r_max` \(=1.1\) must obey"),
+        ("lru", {"r_min": 0.5, "r_max": 0.5}, r"must obey 0 <= r_min < r_max <= 1"),
+        ("rtu", {"max_phase": 0.0}, r"`max_phase` \(=0.0\) must be in \(0, 2π\]"),
+        ("lru", {"max_phase": 7.0}, r"`max_phase` \(=7.0\) must be in \(0, 2π\]"),
+        ("lru", {"outputs": 0}, r"`outputs` \(=0\) must be a whole number of at least 1"),
+        ("rtu", {"hidden": 0}, r"`hidden` \(=0\) must be a whole number of at least 1"),
+        ("gru", {"layers": 0}, r"`layers` \(=0\) must be a whole number of at least 1"),
+        ("gru", {"inputs": 0}, r"`inputs` \(=0\) must be a whole number of at least 1"),
+        ("mlp", {"inputs": -2}, r"`inputs` \(=-2\) must be a whole number of at least 1"),
+    ],
+)
+def test_bad_input_is_named(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        zoo.get(name, **{"hidden": 4, **options})
+
+
+def test_a_size_that_is_not_whole_is_refused():
+    # With the tests' type checks on, these are stopped at the annotation already.
+    for hidden in (2.5, "8", True):
+        with pytest.raises((ValueError, TypeError), match="hidden"):
+            zoo.get("rtu", hidden=hidden)
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_wrong_shapes_name_both(name):
+    cell = zoo.get(name, hidden=4, inputs=3)
+    state = cell.init_state()
+    carry = (state, cell.rtrl_init())
+    kind = type(cell).__name__
+    for form, start in ((cell.step, state), (cell.rtrl_step, carry)):
+        for shape in ((2,), (1, 3), ()):
+            message = rf"`x` \(shape \({', '.join(map(str, shape))}"
+            with pytest.raises(ValueError, match=message) as raised:
+                form(start, jnp.ones(shape))
+            assert f"must have the shape (3,) for {kind}(inputs=3" in str(raised.value)
+    for form, start in ((cell.scan, state), (cell.rtrl_scan, carry)):
+        with pytest.raises(ValueError, match=r"`xs` \(shape \(5, 2\)\) must have .* \(5, 3\)"):
+            form(start, jnp.ones((5, 2)))
+        with pytest.raises(ValueError, match=r"`xs` \(shape \(3,\)\) must have .* \(3, 3\)"):
+            form(start, jnp.ones(3))
+        with pytest.raises(
+            ValueError, match=r"`xs` \(shape \(0, 3\)\) must have at least one step"
+        ):
+            form(start, jnp.ones((0, 3)))
+        with pytest.raises(ValueError, match=r"`begin` \(shape \(4,\)\) must have .* \(5,\)"):
+            form(start, jnp.ones((5, 3)), jnp.zeros(4, bool))
+
+
+# Initialization and sizes, from the papers
+
+
+def count(module):
+    return sum(leaf.size for leaf in jax.tree.leaves(module) if hasattr(leaf, "size"))
+
+
+def test_parameter_counts_of_the_control_experiments():
+    assert count(zoo.get("rtu", hidden=192, inputs=64)) == 24_960
+    assert count(zoo.get("rtu", hidden=192, inputs=64, nonlinear=True)) == 24_960
+    assert count(zoo.get("gru", hidden=64)) == 24_832
+
+
+@pytest.mark.parametrize("name", ["rtu", "lru"])
+def test_eigenvalues_are_uniform_on_a_ring(name):
+    options = {"outputs": 1} if name == "lru" else {}
+    cell = zoo.get(name, hidden=20_000, inputs=1, r_min=0.4, r_max=0.9, max_phase=1.5, **options)
+    eigenvalues, _ = cell.matrices()
+    r, phase = np.abs(eigenvalues), np.angle(eigenvalues)
+    assert np.all((r >= 0.4) & (r <= 0.9)) and np.all((phase > 0) & (phase <= 1.5))
+    area = (r**2 - 0.4**2) / (0.9**2 - 0.4**2)  # uniform in (0, 1), as is phase / 1.5
+    for u in (area, phase / 1.5):
+        distance = np.max(np.abs(np.sort(u) - (np.arange(u.size) + 0.5) / u.size))
+        assert distance < 1.63 / math.sqrt(u.size)  # Kolmogorov and Smirnov, 1 %
+    assert abs(np.corrcoef(area, phase)[0, 1]) < 0.03
+
+
+def test_weights_of_the_lru_have_the_paper_variances():
+    cell = zoo.get("lru", hidden=300, inputs=200, outputs=200)
+    for leaf, variance in [
+        (cell.b_real, 1 / 400), (cell.b_imag, 1 / 400),
+        (cell.c_real, 1 / 300), (cell.c_imag, 1 / 300), (cell.d, 1.0),
+    ]:  # fmt: skip
+        assert abs(np.var(leaf) / variance - 1) < 5 * math.sqrt(2 / leaf.size)
+        assert abs(np.mean(leaf)) < 5 * math.sqrt(variance / leaf.size)
+
+
+@pytest.mark.parametrize("limits", [(0.0, 1.0), (0.99999, 1.0), (0.0, 1e-3)])
+def test_gamma_normalizes(limits):
+    """γ = √(1 - r²), derived in the RTU, the initial value of a parameter in the LRU."""
+    rtu = zoo.get("rtu", hidden=50, r_min=limits[0], r_max=limits[1])
+    g, phi, gamma = rtu.parameters.rotation()
+    np.testing.assert_allclose(gamma, np.sqrt(1 - (g**2 + phi**2)), rtol=1e-6)
+    lru = zoo.get("lru", hidden=50, r_min=limits[0], r_max=limits[1])
+    r2 = np.abs(lru.matrices()[0]) ** 2
+    np.testing.assert_allclose(np.exp(lru.gamma_log), np.sqrt(1 - r2), rtol=1e-6)
+
+
+def test_phase_is_an_exponential():
+    cell = zoo.get("rtu", hidden=30, inputs=1)
+    eigenvalues, _ = cell.matrices()
+    theta = np.exp(cell.parameters.theta_log)
+    r = np.exp(-np.exp(cell.parameters.nu_log))
+    np.testing.assert_allclose(eigenvalues, r * np.exp(1j * theta), rtol=1e-12)
+    assert np.all((theta > 0) & (theta <= 2 * math.pi))

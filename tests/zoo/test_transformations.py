@@ -1,0 +1,292 @@
+"""The forms under JAX's transformations, in float32, over long sequences, and their carries."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rtrl
+from tests.cases import CELLS
+from tests.zoo import forms
+from tests.zoo.examples import AsDense, WithDense
+from tests.zoo.forms import TIME, assert_close
+
+every_cell = pytest.mark.parametrize("case", CELLS, ids=lambda case: case.name)
+
+
+def case_named(name):
+    return next(case for case in CELLS if case.name == name)
+
+
+@every_cell
+def test_everything_at_once(case):
+    """`jit` of `filter_grad` of `vmap` of `scan` of `checkpoint` of a segment."""
+    memory, _, _, _ = forms.problem(case, 0)
+    carries, xs, weights = jax.tree.map(
+        lambda *x: np.stack(x), *(forms.problem(case, seed)[1:] for seed in range(3))
+    )
+    begin = np.random.default_rng(1).random((3, TIME)) < 0.2
+
+    @forms.jit
+    def gradient(memory, carries, xs, begin, weights):
+        def of_one(memory, carry, xs, begin, weights):
+            cut = lambda x: x.reshape(3, 4, *x.shape[1:])  # noqa: E731
+
+            @jax.checkpoint
+            def of_segment(carry, piece):
+                xs, begin, weights = piece
+                carry, ys = memory.rtrl_scan(carry, xs, begin)
+                return carry, forms.total(ys, weights)
+
+            return jnp.sum(jax.lax.scan(of_segment, carry, (cut(xs), cut(begin), cut(weights)))[1])
+
+        def loss(memory):
+            losses = jax.vmap(of_one, (None, 0, 0, 0, 0))(memory, carries, xs, begin, weights)
+            return jnp.sum(losses)
+
+        return eqx.filter_grad(loss)(memory)
+
+    def expected(cuts):
+        gradients = [
+            forms.reference(
+                memory, jax.tree.map(lambda h, i=i: h[i], carries[0]), xs[i], begin[i], weights[i],
+                cuts,
+            )[1][0]
+            for i in range(3)
+        ]  # fmt: skip
+        return jax.tree.map(lambda *g: sum(g), *gradients)
+
+    got = gradient(memory, carries, xs, begin, weights)
+    exact, truncated = expected(forms.no_cuts()), expected(forms.cuts_at([4, 4, 4]))
+    forms.assert_gradient(got, exact, truncated, case.present)
+
+
+@every_cell
+def test_the_second_call_does_not_compile(case):
+    """What comes out goes in again: same shapes, dtypes and weak types, in every form."""
+    memory, carry, xs, _ = forms.problem(case, 0)
+    carry = (memory.init_state(), carry[1])
+    xs, begin = jnp.asarray(xs[:3]), jnp.zeros(3, bool)
+    arrays, rest = eqx.partition(memory, eqx.is_array)
+    traces = []
+
+    @jax.jit
+    def advance(arrays, state, scanned, carry, segment):
+        traces.append(1)
+        memory = eqx.combine(arrays, rest)
+        state, _ = memory.step(state, xs[0], begin[0])
+        state, _ = memory.step(state, xs[1])
+        scanned, _ = memory.scan(scanned, xs, begin)
+        scanned, _ = memory.scan(scanned, xs)
+        carry, _ = memory.rtrl_step(carry, xs[0], begin[0])
+        carry, _ = memory.rtrl_step(carry, xs[1])
+        segment, _ = memory.rtrl_scan(segment, xs, begin)
+        segment, _ = memory.rtrl_scan(segment, xs)
+        return state, scanned, carry, segment
+
+    out = (carry[0], carry[0], carry, carry)
+    for _ in range(3):
+        out = advance(arrays, *out)
+    assert len(traces) == 1
+
+
+@every_cell
+@pytest.mark.parametrize("length", [1, 5])
+def test_nothing_flows_through_a_carry(case, length):
+    """Neither into the one that comes in nor out of the one that goes out."""
+    memory, carry, xs, weights = forms.problem(case, 0)
+    begin = np.zeros(length, bool)
+    carry, _ = forms.segment(memory, carry, xs[:5], np.zeros(5, bool), weights[:5])[0]
+    xs, weights = xs[:length], weights[:length]
+
+    @forms.jit
+    def gradients(memory, carry, xs, begin):
+        def run(memory, carry, xs):
+            if length > 1:
+                return memory.rtrl_scan(carry, xs, begin)
+            out, y = memory.rtrl_step(carry, xs[0], begin[0])
+            return out, y[None]
+
+        outgoing = eqx.filter_grad(lambda args: forms.of_state(run(*args)[0]) + 0.0)
+        incoming = eqx.filter_grad(lambda c: forms.total(run(memory, c, xs)[1], weights))
+        return outgoing((memory, carry, xs)), incoming(carry)
+
+    if jax.tree.leaves(carry):
+        for leaf in jax.tree.leaves(gradients(memory, carry, xs, begin)):
+            np.testing.assert_array_equal(leaf, 0)
+
+
+@every_cell
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_nan_does_not_survive_a_begin(case, bad):
+    """In the state or the sensitivity carried in: values, the new carry and gradients."""
+    memory, (_, sensitivity), xs, weights = forms.problem(case, 0)
+    carry = (memory.init_state(), sensitivity)
+    poisoned = jax.tree.map(lambda x: jnp.full_like(x, bad), carry)
+    begin = np.arange(5) == 0
+    expected = forms.segment(memory, carry, xs[:5], begin, weights[:5])
+    for part in (poisoned, (poisoned[0], sensitivity), (carry[0], poisoned[1])):
+        got = forms.segment(memory, part, xs[:5], begin, weights[:5])
+        jax.tree.map(np.testing.assert_array_equal, got, expected)
+    expected = forms.looped(memory, carry, xs, np.arange(TIME) % 5 == 0, weights)
+    got = forms.looped(memory, poisoned, xs, np.arange(TIME) % 5 == 0, weights)
+    jax.tree.map(np.testing.assert_array_equal, got, expected)
+
+
+@every_cell
+def test_a_nan_does_not_survive_a_begin_inside_a_segment(case):
+    """The carry that goes out, and the outputs from the begin on, as with steps."""
+    memory, (_, sensitivity), xs, weights = forms.problem(case, 0)
+    carry = (memory.init_state(), sensitivity)
+    poisoned = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), carry)
+    begin = np.arange(5) == 2
+    (expected, ys), _, _ = forms.segment(memory, carry, xs[:5], begin, weights[:5])
+    (got, poisoned_ys), _, scanned = forms.segment(memory, poisoned, xs[:5], begin, weights[:5])
+    assert_close(poisoned_ys[2:], ys[2:])
+    assert_close(scanned[0], expected[0])
+    assert_close(scanned[1][2:], ys[2:])
+    assert_close(got[0], expected[0])
+    assert_close(got[1], expected[1])
+
+
+@every_cell
+def test_float32(case):
+    """Dtypes stay what they are, and results agree with float64 to what float32 allows."""
+    memory, carry, xs, weights = forms.problem(case, 1)
+    begin = np.arange(TIME) == 4
+
+    def single(tree):
+        cast = {np.dtype("float64"): np.float32, np.dtype("complex128"): np.complex64}
+        return jax.tree.map(lambda x: x.astype(cast[x.dtype]) if eqx.is_array_like(x) else x, tree)
+
+    arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
+    small = (eqx.combine(single(arrays), rest), single(carry), single(xs[:5]))
+    expected = forms.segment(memory, carry, xs[:5], begin[:5], weights[:5])
+    got = forms.segment(*small, begin[:5], single(weights[:5]))
+    for g, e in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert g.dtype.itemsize * 2 == e.dtype.itemsize
+    assert_close(got, expected, 1e-4)
+    for state in (small[0].init_state(), small[0].rtrl_init()):
+        assert all(x.dtype.itemsize in (4, 8) for x in jax.tree.leaves(state))
+        assert all(x.dtype in (jnp.float32, jnp.complex64) for x in jax.tree.leaves(state))
+
+
+@every_cell
+def test_a_hundred_thousand_steps(case, float32):
+    """Random, huge and all-zero inputs: finite, bounded, and steps agree with the scan."""
+    time = 100_000
+    memory = case.build(forms.INPUTS, forms.HIDDEN, key=jax.random.key(1))
+    noise = np.random.default_rng(0).normal(size=(time, forms.INPUTS)).astype(np.float32)
+    scales = np.array([1, 1e6, 0], np.float32)
+
+    @forms.jit
+    def run(memory, noise, scale):
+        xs, state = noise * scale, memory.init_state()
+        end, ys = memory.scan(state, xs)
+        stepped, _ = jax.lax.scan(lambda h, x: memory.step(h, x), state, xs)
+        return end, stepped, jnp.max(jnp.abs(ys)), ys[-1]
+
+    ends, stepped, largest, last = jax.vmap(run, (None, None, 0))(memory, noise, scales)
+    for leaf in jax.tree.leaves(((ends, stepped), largest, last)):
+        assert leaf.dtype in (jnp.float32, jnp.complex64)
+        assert np.all(np.isfinite(leaf))
+    assert np.all(largest <= 1e3 * (1 + scales))
+    for one, other in zip(jax.tree.leaves(ends), jax.tree.leaves(stepped), strict=True):
+        for i in range(3):
+            assert_close(one[i], other[i], 1e-4)
+
+
+# The structure that a cell claims
+
+
+def _real(tree):
+    """All leaves side by side over the same leading axis of units, real and imaginary part."""
+    leaves = jax.tree.leaves(tree)
+    return jnp.stack([part(x) for x in leaves for part in (jnp.real, jnp.imag)])
+
+
+def coupling(cell, state, x):
+    """Which unit touches which: booleans `[units, units]` of the state, then of each parameter."""
+    recurrence = cell.recurrence()
+    parameters, rest = eqx.partition(recurrence, eqx.is_inexact_array)
+    units = jax.tree.leaves(state)[0].shape
+    count = int(np.prod(units))
+
+    def update(parameters, state):
+        whole = eqx.combine(parameters, rest)
+        return _real(cell.evolve(whole, state, jnp.asarray(x)[None], None)).reshape(-1, count)
+
+    def touched(jacobian, leaf):  # [2 b, count, *leaf.shape]
+        assert leaf.shape[: len(units)] == units
+        return np.any(
+            np.asarray(jacobian != 0).reshape(-1, count, count, leaf.size // count), (0, 3)
+        )
+
+    holomorphic = lambda tree: any(jnp.iscomplexobj(x) for x in jax.tree.leaves(tree))  # noqa: E731
+    leaves = jax.tree.leaves((state, parameters))
+    treedef = jax.tree.structure((state, parameters))
+
+    def of_parts(parts):
+        joined = [jax.lax.complex(*p) if isinstance(p, tuple) else p for p in parts]
+        state, parameters = jax.tree.unflatten(treedef, joined)
+        return update(parameters, state)
+
+    parts = [(leaf.real, leaf.imag) if holomorphic(leaf) else leaf for leaf in leaves]
+    jacobians = jax.jit(jax.jacrev(of_parts))(parts)
+    return [
+        touched(jacobian, leaf)
+        for jacobian, leaf in zip(jax.tree.leaves(jacobians), jax.tree.leaves(parts), strict=True)
+    ]
+
+
+diagonal_cells = pytest.mark.parametrize(
+    "case", [case for case in CELLS if case.diagonal], ids=lambda case: case.name
+)
+
+
+@diagonal_cells
+def test_a_cell_claimed_diagonal_is(case):
+    cell, (state, _), xs, _ = forms.problem(case, 0)
+    assert isinstance(cell.structure, rtrl.Diagonal)
+    if not jax.tree.leaves(state):
+        assert not jax.tree.leaves(cell.recurrence())
+        return
+    touched = coupling(cell, state, xs[0])
+    for mask in touched:
+        assert not np.any(mask & ~np.eye(len(mask), dtype=bool))
+    assert all(np.any(mask) for mask in touched)
+
+
+def test_a_dense_cell_is_found_out():
+    cell, (state, _), xs, _ = forms.problem(case_named("gru"), 0)
+    assert isinstance(cell.structure, rtrl.Dense)
+    with pytest.raises(AssertionError):  # three gates side by side: no leading axis of units
+        coupling(cell, state, xs[0])
+    dense = eqx.tree_at(lambda c: (c.w, c.u, c.b), cell, (cell.w[:4], cell.u[:4], cell.b[:4]))
+
+    class Elman(AsDense):
+        def evolve(self, recurrence, state, xs, begin):
+            c = recurrence.cell
+            return jnp.tanh(c.w @ xs[0] + c.u @ state + c.b)[None]
+
+    assert np.any(coupling(Elman(dense), state, xs[0])[0] & ~np.eye(4, dtype=bool))
+
+
+@diagonal_cells
+@pytest.mark.parametrize("wrapper", [AsDense, WithDense])
+def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
+    """Of the cell's own parameters; of its `recurrence()`, complex where that is complex."""
+    cell, carry, xs, weights = forms.problem(case, 2)
+    begin = np.isin(np.arange(10), [3, 7])
+    xs, weights = xs[:10], weights[:10]
+    ends, ys, _, (expected, d_xs) = forms.segments(cell, carry, xs, begin, weights, [5, 5])
+    dense = wrapper(cell)
+    carry = (carry[0], dense.rtrl_init())
+    dense_ends, dense_ys, _, (got, dense_d_xs) = forms.segments(
+        dense, carry, xs, begin, weights, [5, 5]
+    )
+    assert_close(dense_ys, ys)
+    assert_close(dense_ends[-1][1][0], ends[-1][1][0])
+    assert_close(got.cell, expected)
+    assert_close(dense_d_xs, d_xs)

@@ -1,6 +1,7 @@
 """Adapter of gymnax's own environments to this library's contract on types."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,7 +38,9 @@ def gymnax_settings() -> Iterator[None]:
 
     **Returns:** a context manager.
     """
-    with _enable_x64(False), jax.numpy_rank_promotion("allow"):
+    with _enable_x64(False), jax.numpy_rank_promotion("allow"), warnings.catch_warnings():
+        # gymnax's constants are 64-bit if it was imported while these types were enabled.
+        warnings.filterwarnings("ignore", "Explicitly requested dtype", UserWarning)
         yield
 
 

@@ -136,8 +136,8 @@ def _check(option: str, value: Any, default: Any) -> Any:
         return value
     if option == "max_steps_in_episode" and value < 1:
         raise ValueError(f"`{option}` (={value}) must be at least 1.")
-    # NumPy's integers too become Python's, which every constructor takes.
-    return int(value) if _is(value, numbers.Integral) else value
+    # In the default's own type: gymnax needs it in places, and a constructor may refuse NumPy's.
+    return type(default)(value) if rule else value
 
 
 def _is(value: Any, kind: type) -> bool:

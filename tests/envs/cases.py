@@ -15,7 +15,10 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     ends_first: bool = False  # it always terminates before the limit, which is then not reached
     kept: tuple[str, ...] = ()  # fields of the state that a reset keeps, by design
-    slow: bool = False  # to compile
+    shows_limit: bool = False  # observations depend on the time limit
+    slow: bool = (
+        False  # its programs are compiled by `make test-all` only; types are always checked
+    )
 
     def __str__(self) -> str:
         return "-".join([self.name, *(f"{o}={v}" for o, v in self.options.items())])
@@ -35,11 +38,11 @@ CASES = (
     Case("RepeatPreviousHard"),
     Case("CartPole-v1"),
     Case("Pendulum-v1"),
-    Case("Acrobot-v1"),
-    Case("MountainCar-v0"),
-    Case("MountainCarContinuous-v0"),
+    Case("Acrobot-v1", slow=True),
+    Case("MountainCar-v0", slow=True),
+    Case("MountainCarContinuous-v0", slow=True),
     Case("Asterix-MinAtar", slow=True),
-    Case("Breakout-MinAtar"),
+    Case("Breakout-MinAtar", slow=True),
     Case("Freeway-MinAtar", slow=True),
     Case("Seaquest-MinAtar", slow=True),
     Case("SpaceInvaders-MinAtar", slow=True),
@@ -49,15 +52,15 @@ CASES = (
     Case("MemoryChain-bsuite", {"memory_length": 3}, ends_first=True),
     Case("MemoryChain-bsuite", {"memory_length": 10, "num_bits": 3}),
     Case("UmbrellaChain-bsuite"),
-    Case("DiscountingChain-bsuite"),
+    Case("DiscountingChain-bsuite", shows_limit=True),
     Case("SimpleBandit-bsuite", ends_first=True),
     Case("FourRooms-misc"),
-    Case("MetaMaze-misc"),
-    Case("PointRobot-misc"),
+    Case("MetaMaze-misc", slow=True),
+    Case("PointRobot-misc", slow=True),
     Case("BernoulliBandit-misc"),
-    Case("GaussianBandit-misc"),
-    Case("Reacher-misc"),
-    Case("Swimmer-misc"),
-    Case("Pong-misc"),
+    Case("GaussianBandit-misc", slow=True),
+    Case("Reacher-misc", slow=True),
+    Case("Swimmer-misc", slow=True),
+    Case("Pong-misc", slow=True),
     Case("FrozenLake-misc"),
 )

@@ -85,6 +85,8 @@ def test_an_option_that_is_an_array():
 def test_a_fractional_limit_is_rounded_up():
     env, params = envs.make("BernoulliBandit-misc", max_steps_in_episode=7.5)
     assert envs.episode_steps(env, params) == 8
+    _, params = envs.make("BernoulliBandit-misc", max_steps_in_episode=7)
+    assert isinstance(params.max_steps_in_episode, float)  # gymnax's own type of this limit
 
 
 @pytest.mark.parametrize(

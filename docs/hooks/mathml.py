@@ -20,6 +20,8 @@ _UNKNOWN = re.compile(r"<m[io]>\s*(\\[A-Za-z]+)\s*</m[io]>")
 
 # `\mathrm{d}`: a single letter in <mi> would be set in italics.
 _UPRIGHT = re.compile(r"<mi>(&#x000[4-7][0-9A-F];)</mi>")
+# `\\mathbf 1`: without braces latex2mathml marks the letter in a way that browsers ignore.
+_BARE = re.compile(r"\\(math(?:bb|bf|cal|frak|rm|sf))\s+(\w)")
 _ENVIRONMENTS = {"aligned": "align*"}  # what latex2mathml calls it
 
 
@@ -33,7 +35,7 @@ def mathml(tex: str, *, block: bool) -> str:
     plain = re.sub(r"\\[{}\\]", "", tex)
     if plain.count("{") != plain.count("}"):
         raise ValueError(f"unbalanced braces in the formula {tex!r}")
-    source = tex.strip()
+    source = _BARE.sub(r"\\\1{\2}", tex.strip())
     for name, known in _ENVIRONMENTS.items():
         source = re.sub(rf"\\(begin|end){{{name}}}", rf"\\\1{{{known}}}", source)
     try:
@@ -44,9 +46,7 @@ def mathml(tex: str, *, block: bool) -> str:
     if unknown := _UNKNOWN.search(element):
         raise ValueError(f"unknown command {unknown[1]} in the formula {tex!r}")
     if "mathvariant" in element:  # which browsers ignore, except for "normal"
-        raise ValueError(
-            f"write \\mathbb{{C}} with braces, no \\boldsymbol, in the formula {tex!r}"
-        )
+        raise ValueError(f"no browser shows \\boldsymbol and its like, in the formula {tex!r}")
     return _UPRIGHT.sub(r'<mi mathvariant="normal">\1</mi>', element)
 
 

@@ -58,7 +58,7 @@ class ActorCritic(eqx.Module):
     Unbatched, with the memory's four forms; it has `step`, `scan` and `rtrl_scan` of its own.
     """
 
-    encoder: Dense
+    encoder: Dense | None
     memory: zoo.AbstractMemory
     actor: tuple[Dense, Dense]
     critic: tuple[Dense, Dense]
@@ -84,7 +84,8 @@ class ActorCritic(eqx.Module):
 
         - `observation_space`, `action_space`: gymnax spaces.
         - `memory`: recipe of the memory.
-        - `encoder_size`: width of the memory's input.
+        - `encoder_size`: width of the encoder, a linear layer with a ReLU between the observation
+          and the memory; 0 for none, so that the memory reads the observation itself.
         - `head_size`: width of the hidden layer of each head.
         - `previous_action`, `previous_reward`: whether they are inputs too.
         - `key`: PRNG key.
@@ -98,8 +99,8 @@ class ActorCritic(eqx.Module):
         inputs += width(action_space) * previous_action + previous_reward
         discrete = is_discrete(action_space)
         actions = width(action_space)
-        self.encoder = Dense(inputs, encoder_size, key=keys[0])
-        self.memory = memory.build(encoder_size, keys[1])
+        self.encoder = Dense(inputs, encoder_size, key=keys[0]) if encoder_size else None
+        self.memory = memory.build(encoder_size or inputs, keys[1])
         outputs = self.memory.outputs
         self.actor = (
             Dense(outputs, head_size, key=keys[2]),
@@ -121,7 +122,8 @@ class ActorCritic(eqx.Module):
             parts.append(jnp.where(inputs.begin, 0, action))
         if self.previous_reward:
             parts.append(jnp.where(inputs.begin, 0, inputs.reward)[None])
-        return jax.nn.relu(self.encoder(jnp.concatenate(parts)))
+        x = jnp.concatenate(parts)
+        return x if self.encoder is None else jax.nn.relu(self.encoder(x))
 
     def heads(self, y: Float[Array, " outputs"]) -> tuple[Categorical | Gaussian, Array]:
         """Policy and value from the memory's output at one step."""

@@ -75,7 +75,9 @@ class PPO:
     - `clip`: ε of the policy loss; `value_clip` of the value loss, `None` for none.
     - `entropy_coefficient`, `value_coefficient`: weights of those terms.
     - `max_grad_norm`: gradients are scaled down to this norm.
-    - `encoder_size`, `head_size`: widths of the memory's input and of the heads' hidden layers.
+    - `encoder_size`: width of the layer in front of the memory; 0 for none. Without it RTRL has
+      the exact gradient of the whole network; an encoder learns from the present segment only.
+    - `head_size`: width of the heads' hidden layers.
     - `previous_action`, `previous_reward`: whether they are inputs.
     - `normalize_observation`, `normalize_reward`: by running statistics.
     - `staleness_every`: every so many iterations, measure the cosine between the gradient with the
@@ -115,13 +117,16 @@ class PPO:
     staleness_every: int = 0
 
     def __post_init__(self):
+        least = {"encoder_size": 0, "staleness_every": 0}
         for name in (
             *("num_envs", "rollout_length", "epochs", "minibatches"),
-            *("encoder_size", "head_size"),
+            *("encoder_size", "head_size", "staleness_every"),
         ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least 1.")
+            value, minimum = getattr(self, name), least.get(name, 1)
+            if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+                raise ValueError(
+                    f"`{name}` (={value!r}) must be a whole number of at least {minimum}."
+                )
         for name in ("discount", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` (={getattr(self, name)}) must be in [0, 1].")

@@ -150,6 +150,7 @@ class Actor(eqx.Module):
         inputs = self.inputs(runner)
         memory, (policy, value) = jax.vmap(network.step)(runner.memory, inputs)
         action = policy.mode() if greedy else policy.sample(action_key)
+        action = action.astype(runner.action.dtype)
         keys = jax.random.split(env_key, runner.begin.shape[0])
         observation, env_state, reward, terminated, truncated, info = jax.vmap(
             self.env.step, (0, 0, 0, None)

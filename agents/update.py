@@ -52,7 +52,7 @@ def update(
         batch = jax.tree.map(lambda x: jnp.take(x, indices, axis=1), sample)
         carry = jax.tree.map(lambda x: jnp.take(x, indices, axis=0), carries)
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(network, batch, carry)
-        metrics["gradient_norm"] = optax.global_norm(gradient)
+        metrics["gradient_norm"] = optax.tree.norm(gradient)
         updates, optimizer_state = optimizer.update(gradient, optimizer_state)
         return (eqx.apply_updates(network, updates), optimizer_state), metrics
 

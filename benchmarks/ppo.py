@@ -1,0 +1,102 @@
+"""Environment steps per second and compile seconds of PPO, for each choice of gradient.
+
+`python -m benchmarks.ppo`. One iteration collects a rollout and learns from it; all choices are
+timed in turn, in one process. Ratios are to BPTT.
+"""
+
+from dataclasses import dataclass, field
+
+import jax
+import tyro
+
+import agents
+import zoo
+from agents.gradients import AbstractGradient
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
+
+CHOICES: dict[str, AbstractGradient] = {
+    "BPTT": agents.BPTT(),
+    "TBPTT(8)": agents.TBPTT(8),
+    "RTRL(8)": agents.RTRL(8),
+    "RTRL(8), refreshed": agents.RTRL(8, refresh="epoch"),
+    "RTRL(1)": agents.RTRL(1),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Sizes and output."""
+
+    env: str = "RepeatPreviousEasy"
+    """Name of the environment."""
+    memory: str = "rtu"
+    """Name of the cell."""
+    hidden: int = 96
+    """Recurrent units."""
+    num_envs: int = 64
+    """Environments side by side."""
+    rollout_length: int = 128
+    """Steps per environment and iteration."""
+    epochs: int = 4
+    """Passes over a rollout."""
+    minibatches: int = 4
+    """Parts of a rollout in each pass."""
+    seconds: float = 6.0
+    """Measured time per choice."""
+    quick: bool = False
+    """A short form with tiny sizes, for tests."""
+    output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
+
+
+def run(options: Options) -> list[Row]:
+    """Measure and print.
+
+    **Arguments:**
+
+    - `options`: see `Options`.
+
+    **Returns:**
+
+    One row per choice of gradient.
+    """
+    budget = Budget(seconds=options.seconds, compilations=1)
+    sizes = {
+        name: getattr(options, name)
+        for name in ("num_envs", "rollout_length", "epochs", "minibatches")
+    }
+    hidden = options.hidden
+    if options.quick:
+        budget, hidden = QUICK, 4
+        sizes = {"num_envs": 2, "rollout_length": 16, "epochs": 1, "minibatches": 2}
+
+    candidates = {}
+    for name, gradient in CHOICES.items():
+        ppo = agents.PPO(
+            env=options.env,
+            memory=zoo.spec(options.memory, hidden=hidden),
+            gradient=gradient,
+            **sizes,
+        )
+        state = jax.jit(lambda key, ppo=ppo: ppo.init(key=key))(jax.random.key(0))
+        candidates[name] = (ppo.iterate, (state,))
+    results = compete(candidates, budget=budget)
+    steps = sizes["num_envs"] * sizes["rollout_length"]
+    bptt = results["BPTT"].run_seconds
+    rows: list[Row] = [
+        {
+            "gradient": name,
+            "environment steps per second": steps / m.run_seconds,
+            "speed relative to BPTT": bptt / m.run_seconds,
+            "compile s": m.compile_seconds,
+            "temp MB": m.temp_bytes / 1e6,
+        }
+        for name, m in results.items()
+    ]
+    title = f"PPO on {options.env}, {options.memory} of {hidden} units, {sizes}"
+    options.output.table(heading(title, budget=budget), rows)
+    options.output.save({"ppo": rows})
+    return rows
+
+
+if __name__ == "__main__":
+    run(tyro.cli(Options, description=__doc__))

@@ -7,6 +7,7 @@ cannot be read stops a strict build.
 import html
 import logging
 import re
+import unicodedata
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
@@ -23,6 +24,24 @@ _UPRIGHT = re.compile(r"<mi>(&#x000[4-7][0-9A-F];)</mi>")
 # `\\mathbf 1`: without braces latex2mathml marks the letter in a way that browsers ignore.
 _BARE = re.compile(r"\\(math(?:bb|bf|cal|frak|rm|sf))\s+(\w)")
 _ENVIRONMENTS = {"aligned": "align*"}  # what latex2mathml calls it
+
+# Browsers know no `mathvariant` but "normal": bold letters are characters of their own.
+_VARIANT = re.compile(r'<(m[ino]) mathvariant="([a-z-]+)">([^<]+)</\1>')
+
+
+def _letters(match: re.Match) -> str:
+    tag, variant, text = match[1], match[2].replace("bold-italic", "bold italic"), match[3]
+    try:
+        letters = [
+            unicodedata.lookup(
+                f"MATHEMATICAL {variant} "
+                + re.sub(r"(LATIN |GREEK )?(SMALL|CAPITAL) LETTER", r"\2", unicodedata.name(c))
+            )
+            for c in html.unescape(text)
+        ]
+    except (KeyError, ValueError):
+        return match[0]
+    return f"<{tag}>{''.join(letters)}</{tag}>"
 
 
 def mathml(tex: str, *, block: bool) -> str:
@@ -45,8 +64,9 @@ def mathml(tex: str, *, block: bool) -> str:
         raise ValueError(f"{type(error).__name__} {error} in the formula {tex!r}") from error
     if unknown := _UNKNOWN.search(element):
         raise ValueError(f"unknown command {unknown[1]} in the formula {tex!r}")
-    if "mathvariant" in element:  # which browsers ignore, except for "normal"
-        raise ValueError(f"no browser shows \\boldsymbol and its like, in the formula {tex!r}")
+    element = _VARIANT.sub(_letters, element)
+    if re.search(r'mathvariant="(?!normal")', element):
+        raise ValueError(f"a font that browsers do not know in the formula {tex!r}")
     return _UPRIGHT.sub(r'<mi mathvariant="normal">\1</mi>', element)
 
 

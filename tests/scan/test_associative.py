@@ -49,7 +49,7 @@ def assert_close(got, expected):
 @given(st.integers(0, 10_000), st.tuples(*[st.booleans()] * 3))
 def test_resettable_is_associative_and_keeps_the_identity(name, seed, flags):
     combine, element, identity = MONOIDS[name]
-    operator = scan.resettable(combine)
+    operator = jax.jit(scan.resettable(combine))
     rng = np.random.default_rng(seed)
     one, two, three = ((element(rng), jnp.array(flag)) for flag in flags)
     assert_close(operator(operator(one, two), three), operator(one, operator(two, three)))
@@ -61,7 +61,7 @@ def test_resettable_is_associative_and_keeps_the_identity(name, seed, flags):
 @every_monoid
 def test_a_begin_discards_what_is_earlier_and_is_remembered(name):
     combine, element, _ = MONOIDS[name]
-    operator = scan.resettable(combine)
+    operator = jax.jit(scan.resettable(combine))
     rng = np.random.default_rng(0)
     earlier, later = element(rng), element(rng)
     nan = jax.tree.map(lambda x: x * jnp.nan, earlier)

@@ -17,11 +17,9 @@ from rich.table import Table
 import zoo
 from agents import envs
 from agents.cli import Count, Switch, Train, build_algorithm
-from agents.evaluation import evaluate as play
 from agents.logs import TrainingInterrupted
 from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
 from agents.ppo import PPO
-from agents.rollout import Actor
 from agents.train import TrainingDiverged, evaluation_keys, load_run, train
 
 _KINDS = (
@@ -57,9 +55,7 @@ class Evaluate:
         algorithm, state, config = load_run(self.run, PPO.from_dict)
 
         def play_one(state: Any, key: Any) -> dict:
-            actor = Actor(*algorithm.environment, state.observation_statistics)
-            network, greedy = state.network, not self.sample
-            return play(actor, network, episodes=self.episodes, greedy=greedy, key=key)
+            return algorithm.play(state, key=key, episodes=self.episodes, greedy=not self.sample)
 
         keys = evaluation_keys(self.seed, 0, config["seeds"])
         played = jax.jit(jax.vmap(play_one, axis_name="seed"))(state, keys)

@@ -6,6 +6,8 @@ from jaxtyping import Array, Float
 
 from agents.distributions import Categorical, Gaussian
 from agents.networks import Inputs
+from agents.returns import gae, next_values
+from agents.rollout import Step
 
 
 def clipped_surrogate(
@@ -71,7 +73,7 @@ def standardize(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
 
 class Sample(eqx.Module):
-    """What the loss needs of each step: leading axes `[time, segment]`."""
+    """What the loss needs of each step: leading axes `[time, env]` or `[time, segment]`."""
 
     inputs: Inputs
     action: Array
@@ -79,6 +81,47 @@ class Sample(eqx.Module):
     value: Float[Array, "..."]
     advantage: Float[Array, "..."]
     target: Float[Array, "..."]
+
+
+def sample_of(
+    rollout: Step,
+    reward: Float[Array, "time env"],
+    last_value: Float[Array, " env"],
+    *,
+    discount: float,
+    gae_lambda: float,
+) -> Sample:
+    """A rollout with advantages and value targets.
+
+    **Arguments:**
+
+    - `rollout`: leading axes `[time, env]`.
+    - `reward`: the rewards to learn from, scaled or not.
+    - `last_value`: the value of the observation after the rollout.
+    - `discount`, `gae_lambda`: γ and λ of `agents.returns.gae`.
+
+    **Returns:**
+
+    `Sample`, leading axes `[time, env]`.
+    """
+    done = rollout.terminated | rollout.truncated
+    advantage = gae(
+        reward,
+        rollout.value,
+        next_values(rollout.value, last_value, done, rollout.final_value),
+        rollout.terminated,
+        rollout.truncated,
+        discount=discount,
+        gae_lambda=gae_lambda,
+    )
+    return Sample(
+        inputs=rollout.inputs,
+        action=rollout.action,
+        log_prob=rollout.log_prob,
+        value=rollout.value,
+        advantage=advantage,
+        target=advantage + rollout.value,
+    )
 
 
 def ppo_loss(

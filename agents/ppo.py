@@ -11,16 +11,15 @@ import optax
 from gymnax.environments import spaces
 from jaxtyping import Array, Float, Int, PyTree
 
-import scan
 import zoo
 from agents.envs import make
 from agents.evaluation import evaluate
 from agents.gradients import RTRL, AbstractGradient, gradient_from_dict
-from agents.losses import Sample, ppo_loss
+from agents.losses import Sample, ppo_loss, sample_of
 from agents.networks import ActorCritic
 from agents.normalization import RunningStatistics
-from agents.returns import gae, next_values
-from agents.rollout import Actor, Runner, Step, across_seeds, episode_statistics
+from agents.returns import running_return
+from agents.rollout import Actor, Runner, across_seeds, episode_statistics
 from agents.segments import to_segments, to_starts
 from agents.update import staleness, update
 
@@ -259,7 +258,14 @@ class PPO:
         carries = to_starts((starts, rolled[1]))
 
         reward, discounted, return_statistics = self._scaled_reward(state, rollout)
-        sample = self._sample(rollout, reward, actor.last_value(state.network, runner))
+        sample = sample_of(
+            rollout,
+            reward,
+            actor.last_value(state.network, runner),
+            discount=self.discount,
+            gae_lambda=self.gae_lambda,
+        )
+        sample = to_segments(sample, self._segment)
 
         def refresh(network):
             return to_starts(fresh_carries(network)[1])
@@ -316,12 +322,25 @@ class PPO:
 
         `evaluation_return` and `evaluation_length`, means over the episodes.
         """
-        actor = Actor(*self.environment, state.observation_statistics)
-        played = evaluate(actor, state.network, episodes=episodes, greedy=greedy, key=key)
+        played = self.play(state, key=key, episodes=episodes, greedy=greedy)
         return {
             "evaluation_return": jnp.mean(played["returns"]),
             "evaluation_length": jnp.mean(played["lengths"].astype(jnp.float32)),
         }
+
+    def play(self, state: PPOState, *, key: Array, episodes: int, greedy: bool = True) -> Metrics:
+        """Play whole episodes with the present network, and keep what each brought.
+
+        **Arguments:**
+
+        - `state`, `key`, `episodes`, `greedy`: see `evaluate`.
+
+        **Returns:**
+
+        `returns` and `lengths`, each of shape `[episodes]`.
+        """
+        actor = Actor(*self.environment, state.observation_statistics)
+        return evaluate(actor, state.network, episodes=episodes, greedy=greedy, key=key)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values, for JSON.
@@ -358,31 +377,9 @@ class PPO:
             return rollout.reward, state.discounted, None
         # Scaled by what was known before this rollout, so that one rollout has one scale.
         begin = rollout.inputs.begin
-        discounted = _running_return(rollout.reward, begin, state.discounted, self.discount)
+        discounted = running_return(rollout.reward, begin, state.discounted, discount=self.discount)
         statistics = state.return_statistics.update(discounted)
         return state.return_statistics.scale(rollout.reward), discounted[-1], statistics
-
-    def _sample(self, rollout: Step, reward, last_value) -> Sample:
-        done = rollout.terminated | rollout.truncated
-        following = next_values(rollout.value, last_value, done, rollout.final_value)
-        advantage = gae(
-            reward,
-            rollout.value,
-            following,
-            rollout.terminated,
-            rollout.truncated,
-            discount=self.discount,
-            gae_lambda=self.gae_lambda,
-        )
-        sample = Sample(
-            inputs=rollout.inputs,
-            action=rollout.action,
-            log_prob=rollout.log_prob,
-            value=rollout.value,
-            advantage=advantage,
-            target=advantage + rollout.value,
-        )
-        return to_segments(sample, self._segment)
 
     def _loss(self, network: ActorCritic, sample: Sample, carry: PyTree) -> tuple[Array, Metrics]:
         policy, value = self.gradient.outputs(network, carry, sample.inputs)
@@ -395,8 +392,3 @@ class PPO:
             value_coefficient=self.value_coefficient,
             entropy_coefficient=self.entropy_coefficient,
         )
-
-
-def _running_return(reward, begin, before, discount):
-    """`R_t = γ R_{t-1} + r_t` within an episode, in forward time."""
-    return scan.linear(jnp.asarray(discount, reward.dtype), reward, before, begin)

@@ -82,3 +82,22 @@ def gae(
     delta = reward + discount * jnp.where(terminated, 0, next_value) - value
     carry_on = discount * gae_lambda * ~(terminated | truncated)
     return scan.linear(carry_on.astype(delta.dtype), delta, reverse=True)
+
+
+def running_return(
+    reward: Reward, begin: Flag, before: Float[Array, "*batch"], *, discount: float
+) -> Reward:
+    """`R_t = γ R_{t-1} + r_t` in forward time: the scale of rewards for their normalization.
+
+    **Arguments:**
+
+    - `reward`: shape `[time, *batch]`.
+    - `begin`: whether step t is the first of an episode.
+    - `before`: R before the first step.
+    - `discount`: γ.
+
+    **Returns:**
+
+    R, shape `[time, *batch]`.
+    """
+    return scan.linear(jnp.asarray(discount, reward.dtype), reward, before, begin)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from agents.returns import discounted_return, gae, next_values
+from agents.returns import discounted_return, gae, next_values, running_return
 
 
 def naive_gae(reward, value, next_value, terminated, truncated, discount, gae_lambda):
@@ -68,3 +68,10 @@ def test_discounted_return_by_hand():
         jnp.array([1.0, 2.0, 4.0]), jnp.array([False, True, False]), jnp.array(8.0), discount=0.5
     )
     np.testing.assert_array_equal(got, [2.0, 2.0, 8.0])
+
+
+def test_running_return_by_hand():
+    got = running_return(
+        jnp.array([1.0, 1.0, 1.0]), jnp.array([False, True, False]), jnp.array(4.0), discount=0.5
+    )
+    np.testing.assert_array_equal(got, [3.0, 1.0, 1.5])

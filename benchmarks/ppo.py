@@ -5,6 +5,7 @@ timed in turn, in one process. Ratios are to BPTT.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import tyro
@@ -60,7 +61,7 @@ def run(options: Options) -> list[Row]:
     One row per choice of gradient.
     """
     budget = Budget(seconds=options.seconds, compilations=1)
-    sizes = {
+    sizes: dict[str, Any] = {
         name: getattr(options, name)
         for name in ("num_envs", "rollout_length", "epochs", "minibatches")
     }

@@ -1,4 +1,4 @@
-"""Forward-mode sensitivities of a recurrence, derived from its update by automatic differentiation."""
+"""Forward-mode sensitivities of a recurrence, derived from its update by autodiff."""
 
 from rtrl.accumulate import accumulate as accumulate
 from rtrl.dense import Dense as Dense

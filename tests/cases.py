@@ -15,12 +15,15 @@ class CellCase:
     - `diagonal`: whether units depend on their own past only.
     - `present`: parameters in front of the recurrence of a composed memory. In the RTRL forms they
       learn from the present segment; every other parameter has the gradient of the whole past.
+    - `variant`: differs from another row in an activation or the readout only, so that what takes
+      long need not be repeated for it.
     """
 
     name: str
     build: Callable[..., zoo.AbstractMemory]
     diagonal: bool = True
     present: tuple[str, ...] = ()
+    variant: bool = False
 
 
 def _square_lru(inputs, hidden, *, key):
@@ -41,12 +44,12 @@ def _one_layer(inputs, hidden, *, key):
 
 CELLS = (
     CellCase("rtu", zoo.RTU),
-    CellCase("rtu-tanh", _rtu("tanh")),
-    CellCase("rtu-identity", _rtu("identity")),
+    CellCase("rtu-tanh", _rtu("tanh"), variant=True),
+    CellCase("rtu-identity", _rtu("identity"), variant=True),
     CellCase("rtu-nonlinear", zoo.NonlinearRTU),
-    CellCase("rtu-nonlinear-relu", _nonlinear_relu),
+    CellCase("rtu-nonlinear-relu", _nonlinear_relu, variant=True),
     CellCase("lru", zoo.LRU),
-    CellCase("lru-square", _square_lru),
+    CellCase("lru-square", _square_lru, variant=True),
     CellCase("gru", zoo.GRU, diagonal=False),
     CellCase("mlp", zoo.MLP),
     CellCase("stack", _one_layer, diagonal=False, present=("norm",)),

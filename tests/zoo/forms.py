@@ -30,7 +30,8 @@ def _quick_compilation():
     return options
 
 
-jit = functools.partial(eqx.filter_jit, compiler_options=_quick_compilation())
+QUICK = _quick_compilation()
+jit = functools.partial(eqx.filter_jit, compiler_options=QUICK)
 TIME, INPUTS, HIDDEN = 12, 3, 4
 LENGTHS = (1, 5, 12)
 

@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from agents.networks import ActorCritic
 from agents.rollout import Actor
 
 
 def evaluate(
     actor: Actor,
-    network: ActorCritic,
+    network: Any,
     *,
     episodes: int,
     greedy: bool = True,
@@ -26,7 +25,8 @@ def evaluate(
     **Arguments:**
 
     - `actor`: the environment.
-    - `network`: chooses the actions.
+    - `network`: chooses the actions; a module with `memory` and `step`, such as
+      `agents.ActorCritic`.
     - `episodes`: number of episodes.
     - `greedy`: take the most probable action; otherwise sample.
     - `max_steps`: where an episode is cut; the environment's own limit by default.

@@ -6,14 +6,16 @@ length of a segment and in what the carry holds: the state alone, or the sensiti
 
 import abc
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any
 
 import jax
 from jaxtyping import Array, PyTree
 
 import zoo
 from agents.distributions import Categorical, Gaussian
-from agents.networks import ActorCritic, Inputs
+from agents.networks import Inputs
+
+_REFRESH = ("never", "epoch")
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,13 @@ class AbstractGradient(abc.ABC):
         return getattr(self, "refresh", "never") == "epoch"
 
     def carries(
-        self, network: ActorCritic, start: PyTree, inputs: Inputs, *, segment: int
+        self, network: Any, start: PyTree, inputs: Inputs, *, segment: int
     ) -> tuple[PyTree, PyTree]:
         """Run a network along a rollout and keep the carry at the start of every segment.
 
         **Arguments:**
 
-        - `network`: the network.
+        - `network`: a module with `scan` and `rtrl_scan`, such as `agents.ActorCritic`.
         - `start`: the `(state, sensitivity)` of each environment at the rollout's start.
         - `inputs`: of the rollout, leading axes `[time, env]`.
         - `segment`: steps per segment.
@@ -76,13 +78,13 @@ class AbstractGradient(abc.ABC):
         return jax.lax.scan(advance, start, pieces)
 
     def outputs(
-        self, network: ActorCritic, carry: PyTree, inputs: Inputs
+        self, network: Any, carry: PyTree, inputs: Inputs
     ) -> tuple[Categorical | Gaussian, Array]:
         """Policies and values of segments, with the gradient that this choice stands for.
 
         **Arguments:**
 
-        - `network`: the network.
+        - `network`: a module with `scan` and `rtrl_scan`, such as `agents.ActorCritic`.
         - `carry`: the `(state, sensitivity)` at each segment's start, `[segment, ...]`.
         - `inputs`: leading axes `[time, segment]`.
 
@@ -163,12 +165,11 @@ class RTRL(AbstractGradient):
     """
 
     segment: int = 8
-    refresh: Literal["never", "epoch"] = "never"
+    refresh: str = "never"
 
     def __post_init__(self):
-        known = get_args(get_type_hints(type(self))["refresh"])
-        if self.refresh not in known:
-            raise ValueError(f"`refresh` (={self.refresh!r}) must be one of {', '.join(known)}.")
+        if self.refresh not in _REFRESH:
+            raise ValueError(f"`refresh` (={self.refresh!r}) must be one of {', '.join(_REFRESH)}.")
 
     def segment_length(self, rollout_length: int) -> int:
         """`segment`."""

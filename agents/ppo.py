@@ -138,7 +138,8 @@ class PPO:
                 f"`minibatches` (={self.minibatches}) must divide the number of segments "
                 f"(={segments} = num_envs * rollout_length / segment length)."
             )
-        if self.normalize_observation and not isinstance(self._observation_space, spaces.Box):
+        box = isinstance(self._observation_space, spaces.Box)  # makes the environment: errors now
+        if self.normalize_observation and not box:
             raise ValueError(
                 f"`normalize_observation` (=True) needs a Box observation; {self.env} has "
                 f"{self._observation_space!r}."

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from gymnax.environments import spaces
 from jaxtyping import Array, Bool, Float, Int
 
-from agents.networks import ActorCritic, Inputs
+from agents.networks import Inputs
 from agents.normalization import RunningStatistics
 
 
@@ -94,7 +94,7 @@ class Actor(eqx.Module):
     params: Any
     observation_statistics: RunningStatistics | None = None
 
-    def reset(self, network: ActorCritic, envs: int, *, key: Array) -> Runner:
+    def reset(self, network: Any, envs: int, *, key: Array) -> Runner:
         """Start `envs` environments.
 
         **Arguments:**
@@ -131,13 +131,14 @@ class Actor(eqx.Module):
         return Inputs(observation, runner.action, runner.reward, runner.begin)
 
     def step(
-        self, network: ActorCritic, runner: Runner, key: Array, *, greedy: bool = False
+        self, network: Any, runner: Runner, key: Array, *, greedy: bool = False
     ) -> tuple[Runner, Step]:
         """Take one action in every environment.
 
         **Arguments:**
 
-        - `network`: chooses the actions.
+        - `network`: chooses the actions; a module with `memory` and `step`, such as
+          `agents.ActorCritic`.
         - `runner`: where acting stands.
         - `key`: PRNG key.
         - `greedy`: take the most probable action instead of a random one.
@@ -188,13 +189,14 @@ class Actor(eqx.Module):
         return runner, step
 
     def collect(
-        self, network: ActorCritic, runner: Runner, *, length: int, segment: int, key: Array
+        self, network: Any, runner: Runner, *, length: int, segment: int, key: Array
     ) -> tuple[Runner, Step, Any]:
         """Act for `length` steps.
 
         **Arguments:**
 
-        - `network`: chooses the actions.
+        - `network`: chooses the actions; a module with `memory` and `step`, such as
+          `agents.ActorCritic`.
         - `runner`: where acting stands.
         - `length`: number of steps.
         - `segment`: steps per segment; a divisor of `length`.
@@ -215,7 +217,7 @@ class Actor(eqx.Module):
         runner, (steps, starts) = jax.lax.scan(one_segment, runner, keys)
         return runner, jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), steps), starts
 
-    def last_value(self, network: ActorCritic, runner: Runner) -> Float[Array, " env"]:
+    def last_value(self, network: Any, runner: Runner) -> Float[Array, " env"]:
         """The value of the observation at which acting stands."""
         _, (_, value) = jax.vmap(network.step)(runner.memory, self.inputs(runner))
         return value

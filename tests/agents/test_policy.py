@@ -1,5 +1,6 @@
 """A trained policy acts outside of the package as it did inside."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +41,7 @@ def test_acts_as_in_training(run):
     env, params = ppo.environment
     actor = agents.rollout.Actor(env, params, policy.observation_statistics)
     runner = actor.reset(policy.network, 1, key=jax.random.key(3))
-    act = jax.jit(policy.act)
+    act = eqx.filter_jit(policy.act)
     carried = policy.init_state()
     step = jax.jit(lambda r, k: actor.step(policy.network, r, k, greedy=True))
     for t in range(40):

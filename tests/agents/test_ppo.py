@@ -53,8 +53,10 @@ def iterations(ppo, count, key=0):
     return state, metrics
 
 
-@pytest.mark.parametrize("gradient", GRADIENTS)
-@pytest.mark.parametrize("memory", ["rtu", "gru", "nonlinear"])
+@pytest.mark.parametrize(
+    ("gradient", "memory"),
+    [*((gradient, "rtu") for gradient in GRADIENTS), ("rtrl", "gru"), ("rtrl", "nonlinear")],
+)
 def test_the_first_ratio_is_one(gradient, memory):
     options = {"memory_options": {"nonlinear": True}} if memory == "nonlinear" else {}
     ppo = small(gradient, "gru" if memory == "gru" else "rtu", **options)
@@ -173,7 +175,7 @@ def test_truncation_bootstraps_from_the_state_before_the_reset():
     memory = state.network.memory.init_state()
     inputs = jax.tree.map(lambda x: x[:, index], rollout.inputs)
     first = max(t for t in range(time + 1) if bool(inputs.begin[t]))
-    step = jax.jit(state.network.step)
+    step = eqx.filter_jit(state.network.step)
     for t in range(first, time + 1):
         memory, _ = step(memory, jax.tree.map(lambda x, t=t: x[t], inputs))
     env_state = _cartpole_state(env, params, inputs.observation[time], time - first)

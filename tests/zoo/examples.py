@@ -98,6 +98,31 @@ class TwoAxes(zoo.AbstractTimeInvariantCell):
         return jnp.concatenate([state.real.ravel(), state.imag.ravel()])
 
 
+class ComplexParameter(zoo.AbstractTimeInvariantCell):
+    """A complex state whose input matrix is stored as one complex array."""
+
+    decay: Complex[Array, " hidden"]
+    matrix: Complex[Array, "hidden inputs"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        real, imaginary = jax.random.normal(key, (2, hidden, inputs))
+        self.matrix = jax.lax.complex(real, imaginary)
+        self.decay = 0.5 * self.matrix[:, 0] / jnp.abs(self.matrix[:, 0])
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def matrices(self):
+        return self.decay, self.matrix
+
+    def readout(self, state, x):
+        return state.real
+
+
 class AsDense(zoo.AbstractDenseCell):
     """Another cell's equations with no structure assumed: exact RTRL of its own parameters."""
 

@@ -11,7 +11,7 @@ import pytest
 import rtrl
 from tests.cases import CELLS
 from tests.zoo import forms
-from tests.zoo.examples import AsDense, WithDense
+from tests.zoo.examples import AsDense, ComplexParameter, WithDense
 from tests.zoo.forms import TIME, assert_close
 
 every_cell = pytest.mark.parametrize(
@@ -296,3 +296,12 @@ def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
     assert_close(dense_ends[-1][1][0], ends[-1][1][0])
     assert_close(got.cell, expected)
     assert_close(dense_d_xs, d_xs)
+
+
+def test_a_cell_may_have_complex_parameters():
+    """They say nothing of the inputs, which stay real."""
+    cell = ComplexParameter(3, 4, key=jax.random.key(0))
+    sensitivity = cell.rtrl_init()
+    assert [leaf.shape for leaf in jax.tree.leaves(sensitivity)] == [(4,), (4, 3)]
+    carry, ys = cell.rtrl_scan((cell.init_state(), sensitivity), jnp.ones((5, 3)))
+    assert ys.shape == (5, 4) and ys.dtype == jnp.float64

@@ -303,5 +303,5 @@ def test_a_cell_may_have_complex_parameters():
     cell = ComplexParameter(3, 4, key=jax.random.key(0))
     sensitivity = cell.rtrl_init()
     assert [leaf.shape for leaf in jax.tree.leaves(sensitivity)] == [(4,), (4, 3)]
-    carry, ys = cell.rtrl_scan((cell.init_state(), sensitivity), jnp.ones((5, 3)))
+    _, ys = cell.rtrl_scan((cell.init_state(), sensitivity), jnp.ones((5, 3)))
     assert ys.shape == (5, 4) and ys.dtype == jnp.float64

@@ -8,9 +8,9 @@ from agents.networks import ActorCritic as ActorCritic
 from agents.policy import Policy as Policy
 from agents.policy import load_policy as load_policy
 from agents.ppo import PPO as PPO
-from agents.train import TrainingDiverged as TrainingDiverged
-from agents.train import TrainResult as TrainResult
-from agents.train import train as train
+from agents.training import TrainingDiverged as TrainingDiverged
+from agents.training import TrainResult as TrainResult
+from agents.training import train as train
 
 __all__ = [
     "BPTT",

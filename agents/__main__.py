@@ -20,7 +20,7 @@ from agents.cli import Count, Switch, Train, build_algorithm
 from agents.logs import TrainingInterrupted
 from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
 from agents.ppo import PPO
-from agents.train import TrainingDiverged, evaluation_keys, load_run, train
+from agents.training import TrainingDiverged, evaluation_keys, load_run, train
 
 _KINDS = (
     (zoo.AbstractTimeInvariantCell, "linear, constant"),

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from agents.networks import ActorCritic, Inputs
 from agents.normalization import RunningStatistics
 from agents.ppo import PPO
-from agents.train import load_run
+from agents.training import load_run
 
 
 class PolicyState(eqx.Module):

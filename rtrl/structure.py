@@ -189,9 +189,11 @@ def roll(
     """
     affected, rest = _split(parameters, sensitivity)
     if begin is not None:
-        # The Jacobian of the segment is zero then, but zero times an infinity would not be.
+        # What comes before a border has no influence on the segment's end. The Jacobian says so
+        # with zeros, but zero times an infinity or a NaN would not be zero.
         crossed = jnp.any(begin) if isinstance(begin, jax.Array) else begin
-        sensitivity = scan.reset(crossed, jax.tree.map(jnp.zeros_like, sensitivity), sensitivity)
+        carry = (state, sensitivity)
+        state, sensitivity = scan.reset(crossed, jax.tree.map(jnp.zeros_like, carry), carry)
     end, pullback = jax.vjp(lambda p, s: run(eqx.combine(p, rest), s, xs, begin), affected, state)
     return structure.advance(pullback, end, sensitivity)
 

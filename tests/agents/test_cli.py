@@ -17,7 +17,7 @@ from agents.__main__ import main
 from agents.cli import Train, build_algorithm, parse_count, parse_options
 from agents.gradients import BPTT, RTRL, TBPTT
 from agents.logs import ScalarLog
-from agents.train import TrainingDiverged
+from agents.training import TrainingDiverged
 
 SMALL = shlex.split(
     "train --env RepeatFirstEasy --hidden 4 --encoder-size 4 --head-size 4 --num-envs 2 "

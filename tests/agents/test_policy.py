@@ -8,7 +8,7 @@ import pytest
 
 import agents
 import zoo
-from agents.train import load_run
+from agents.training import load_run
 
 
 @pytest.fixture(scope="module")

@@ -142,7 +142,7 @@ def test_tbptt_reaches_exactly_the_steps_it_says():
 
     def output(xs):
         begin = jnp.zeros((12, 1), bool)
-        inputs = Inputs(xs[:, None], begin, begin, begin)
+        inputs = Inputs(xs[:, None], begin, begin.astype(xs.dtype), begin)
         network = Network(memory)
         start = jax.tree.map(lambda x: x[None], memory.init_state())
         _, (states, _) = gradient.carries(network, (start, None), inputs, segment=4)

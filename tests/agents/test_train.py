@@ -17,7 +17,7 @@ from agents import checkpoint as checkpoints
 from agents.checkpoint import RunFolderError
 from agents.logs import ScalarLog
 from agents.plots import learning_curve
-from agents.train import (
+from agents.training import (
     TrainingDiverged,
     TrainingInterrupted,
     evaluation_keys,
@@ -83,7 +83,7 @@ def run(algorithm, out, steps=600, **options):
 @pytest.fixture(autouse=True)
 def quick_picture(monkeypatch):
     """Drawing takes longer than the walk; one test below draws."""
-    monkeypatch.setattr("agents.train.learning_curve", lambda runs, path: path.touch())
+    monkeypatch.setattr("agents.training.learning_curve", lambda runs, path: path.touch())
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def as_integers(leaf):
 
 
 def test_a_run_leaves_its_files_and_final_metrics(tmp_path, monkeypatch):
-    monkeypatch.setattr("agents.train.learning_curve", learning_curve)
+    monkeypatch.setattr("agents.training.learning_curve", learning_curve)
     result = run(Walk(), tmp_path / "a", steps=550)
     assert result.iterations == 6
     assert result.env_steps == 600

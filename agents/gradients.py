@@ -12,7 +12,6 @@ import jax
 from jaxtyping import Array, PyTree
 
 import zoo
-from agents.distributions import Categorical, Gaussian
 from agents.networks import Inputs
 
 _REFRESH = ("never", "epoch")
@@ -77,9 +76,7 @@ class AbstractGradient(abc.ABC):
 
         return jax.lax.scan(advance, start, pieces)
 
-    def outputs(
-        self, network: Any, carry: PyTree, inputs: Inputs
-    ) -> tuple[Categorical | Gaussian, Array]:
+    def outputs(self, network: Any, carry: PyTree, inputs: Inputs) -> tuple[Any, Array]:
         """Policies and values of segments, with the gradient that this choice stands for.
 
         **Arguments:**

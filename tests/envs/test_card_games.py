@@ -21,8 +21,14 @@ def best_action(env, cards, time):
     return cards[jnp.maximum(time + 1 - env.k, 0)]
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1, 2))
+@functools.cache
 def play(env, best, episodes):
+    """Cards and rewards of `_play`, in NumPy."""
+    return jax.device_get(_play(env, best, episodes))
+
+
+@functools.partial(quick.jit, static_argnums=(0, 1, 2))
+def _play(env, best, episodes):
     """Cards `[episode, 52 d]` and rewards `[episode, 52 d - 1]` of the best or a random policy."""
     params = env.default_params
 

@@ -246,7 +246,8 @@ class AbstractCell(AbstractMemory):
         """See `zoo.AbstractMemory.rtrl_init`."""
         recurrence, state = self.recurrence(), self.init_state()
         dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))]
-        x = jax.ShapeDtypeStruct((1, self.inputs), jnp.result_type(*dtypes))
+        real = jnp.finfo(jnp.result_type(*dtypes)).dtype  # inputs are, even if parameters are not
+        x = jax.ShapeDtypeStruct((1, self.inputs), real)
         run = lambda recurrence, state, xs: self._end(recurrence, state, xs, None)  # noqa: E731
         return rtrl.init(self.structure, run, recurrence, state, x)
 

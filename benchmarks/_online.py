@@ -14,14 +14,28 @@ def step_loss(y: jax.Array, target: jax.Array) -> jax.Array:
     return 0.5 * jnp.sum((y - target) ** 2) / (1 if y.ndim == 1 else len(y))
 
 
-def library_step(cell, carry, x, target):
+def library_carry(cell: zoo.AbstractMemory, batch: int, axis: int = 0) -> Any:
+    """`(state, sensitivity)` at the beginning of an episode.
+
+    The batch axis is the state's first, and the sensitivity's number `axis`.
+    """
+
+    def repeated(tree, axis):
+        return jax.tree.map(lambda x: jnp.stack([x] * batch, axis), tree)
+
+    return repeated(cell.init_state(), 0), repeated(cell.rtrl_init(), axis)
+
+
+def library_step(cell, carry, x, target, *, axis: int = 0):
     """One online step of a batch by `rtrl_step`.
 
     **Arguments:**
 
     - `cell`: any cell.
-    - `carry`: `(state, sensitivity)`, every leaf with a leading batch axis.
+    - `carry`: `(state, sensitivity)`, as `library_carry` returns it.
     - `x`, `target`: shapes `[batch, inputs]`, `[batch, outputs]`.
+    - `axis`: the batch axis of the sensitivity. Behind the units, 1, the gradient's sum over the
+      batch is a matrix product per unit with nothing to transpose.
 
     **Returns:**
 
@@ -29,7 +43,8 @@ def library_step(cell, carry, x, target):
     """
 
     def loss(cell):
-        new_carry, y = jax.vmap(cell.rtrl_step)(carry, x)
+        axes = (0, axis)
+        new_carry, y = jax.vmap(cell.rtrl_step, (axes, 0), (axes, 0))(carry, x)
         return step_loss(y, target), new_carry
 
     (value, carry), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(cell)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 import zoo
+from agents.envs import make
 from agents.gradients import BPTT, RTRL, TBPTT, AbstractGradient
 from agents.ppo import PPO
 
@@ -201,20 +202,20 @@ def build_algorithm(options: Train) -> PPO:
         memory.layers,
         parse_options(memory.memory_options, "--memory-options"),
     )
-    algorithm = PPO(
+    env_options = parse_options(options.task.env_options, "--env-options")
+    try:  # made first on its own, so that its wrong options are told as such
+        make(options.task.env, **env_options)
+    except TypeError as error:
+        raise ValueError(f"--env-options: {error}") from error
+    return PPO(
         **same
         | {
             "memory": recipe,
             "gradient": build_gradient(options.gradient),
-            "env_options": parse_options(options.task.env_options, "--env-options"),
+            "env_options": env_options,
             "anneal_steps": options.running.steps if learning.anneal else None,
         }
     )
-    try:
-        _ = algorithm.environment  # made now, so that wrong options are told as such
-    except TypeError as error:
-        raise ValueError(f"--env-options: {error}") from error
-    return algorithm
 
 
 def build_gradient(options: GradientOptions) -> AbstractGradient:

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
 
 def to_segments(rollout: PyTree, length: int) -> PyTree:
@@ -48,6 +48,23 @@ def to_starts(carries: PyTree) -> PyTree:
     The same pytree with one leading axis over `time / length * env` segments.
     """
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
+
+
+def take(table: PyTree, indices: Int[Array, " rows"], axis: int = 0) -> PyTree:
+    """Rows of every leaf; no check that the indices are in bounds.
+
+    **Arguments:**
+
+    - `table`: pytree of arrays.
+    - `indices`: the rows.
+    - `axis`: 0 or 1.
+
+    **Returns:**
+
+    The same pytree, with the rows at `axis`.
+    """
+    where = (slice(None),) * axis + (indices,)
+    return jax.tree.map(lambda x: x.at[where].get(mode="promise_in_bounds"), table)
 
 
 def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from agents.segments import minibatch_indices
+from agents.segments import minibatch_indices, take
 
 Metrics = dict[str, Float[Array, ""]]
 Loss = Callable[[Any, Any, Any], tuple[Float[Array, ""], Metrics]]
@@ -49,8 +49,7 @@ def update(
 
     def minibatch(learner, indices, carries):
         network, optimizer_state = learner
-        batch = jax.tree.map(lambda x: jnp.take(x, indices, axis=1), sample)
-        carry = jax.tree.map(lambda x: jnp.take(x, indices, axis=0), carries)
+        batch, carry = take(sample, indices, axis=1), take(carries, indices)
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(network, batch, carry)
         metrics["gradient_norm"] = optax.tree.norm(gradient)
         updates, optimizer_state = optimizer.update(gradient, optimizer_state)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +17,22 @@ class Dense(AbstractStructure):
     """Any recurrence, exactly: one cotangent per real number of the state.
 
     The sensitivity of n state numbers to P parameters is n × P numbers, O(n³) for a dense network:
-    the reference for tests and for small cells. `warn_above` is the number of values per
-    environment above which a warning says so.
+    the reference for tests and for small cells.
+
+    - `warn_above`: the number of values per environment above which a warning says so.
+    - `probes_at_once`: how many cotangents go back through a segment side by side. Each needs as
+      much memory as the segment's own backward pass.
 
     Layout of the sensitivity: a tuple of one pytree like the parameters, every leaf with a leading
     axis over the state's real numbers.
     """
 
     warn_above: int = 10_000_000
+    probes_at_once: int = 16
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.zeros`."""
-        size = len(_to_real(state))
+        size = len(to_real(state))
         count = size * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
         if count > self.warn_above:
             warnings.warn(
@@ -40,15 +45,16 @@ class Dense(AbstractStructure):
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.advance`."""
-        real, to_state_cotangent = jax.vjp(_to_real, end)
+        real = to_real(end)
         if len(real) == 0:
             return sensitivity
 
         def row(probe):
-            immediate, jacobian = pullback(*to_state_cotangent(probe))
-            return immediate, _cotangent_to_real(jacobian)
+            immediate, jacobian = pullback(from_real(probe, end))
+            return immediate, cotangent_to_real(jacobian)
 
-        immediate, jacobian = jax.vmap(row)(jnp.eye(len(real), dtype=real.dtype))
+        probes = jnp.eye(len(real), dtype=real.dtype)
+        immediate, jacobian = jax.lax.map(row, probes, batch_size=self.probes_at_once)
         return (
             jax.tree.map(
                 lambda new, old: new + jnp.tensordot(jacobian.astype(old.dtype), old, 1),
@@ -57,13 +63,16 @@ class Dense(AbstractStructure):
             ),
         )
 
-    def contract(self, cotangent: PyTree, sensitivity: PyTree, parameters: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.contract`."""
-        g = _cotangent_to_real(cotangent)
-        return jax.tree.map(lambda s: jnp.tensordot(g.astype(s.dtype), s, 1), sensitivity[0])
+    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.push`."""
+        (rows,) = sensitivity
+        traces, tangents = jax.tree.leaves(rows), jax.tree.leaves(tangent)
+        # A row holds cotangents: of a complex number they pair with a tangent's real part.
+        terms = [jnp.tensordot(s, t, t.ndim).real for s, t in zip(traces, tangents, strict=True)]
+        return unreal(reduce(jnp.add, terms, jnp.zeros_like(to_real(state))), state)
 
 
-def _to_real(state: PyTree) -> Float[Array, " size"]:
+def to_real(state: PyTree) -> Float[Array, " size"]:
     """All numbers of the state in one real vector: real parts, then imaginary parts."""
     parts = [
         part.ravel()
@@ -73,6 +82,28 @@ def _to_real(state: PyTree) -> Float[Array, " size"]:
     return jnp.concatenate(parts) if parts else jnp.zeros((0,))
 
 
-def _cotangent_to_real(cotangent: PyTree) -> Float[Array, " size"]:
-    """The cotangent of `_to_real`'s result: JAX's complex cotangent is ∂L/∂Re − i ∂L/∂Im."""
-    return _to_real(jax.tree.map(jnp.conj, cotangent))
+def cotangent_to_real(cotangent: PyTree) -> Float[Array, " size"]:
+    """The cotangent of `to_real`'s result: JAX's complex cotangent is ∂L/∂Re − i ∂L/∂Im."""
+    return to_real(jax.tree.map(jnp.conj, cotangent))
+
+
+def from_real(cotangent: Float[Array, " size"], like: PyTree) -> PyTree:
+    """A state's cotangent, in JAX's convention, from that of `to_real`'s result."""
+    return jax.vjp(to_real, like)[1](cotangent)[0]
+
+
+def unreal(vector: Float[Array, " size"], like: PyTree) -> PyTree:
+    """The state whose numbers `to_real` puts in a vector."""
+    leaves, treedef = jax.tree.flatten(like)
+    out, start = [], 0
+
+    def take(leaf):
+        nonlocal start
+        part = vector[start : start + leaf.size].reshape(leaf.shape)
+        start += leaf.size
+        return part
+
+    for leaf in leaves:
+        part = take(leaf)
+        out.append(jax.lax.complex(part, take(leaf)) if jnp.iscomplexobj(leaf) else part)
+    return jax.tree.unflatten(treedef, out)

@@ -1,17 +1,25 @@
 """Recurrences whose units do not talk to each other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
+from rtrl._probes import (
+    Trace,
+    add,
+    bilinear,
+    contract_trailing,
+    derivative,
+    is_planar,
+    multiply,
+    total,
+)
+from rtrl._probes import zeros as zero_trace
 from rtrl.structure import AbstractStructure, Pullback
-
-
-def _expand(unit: Array, like: Array) -> Array:
-    """Broadcast a per-unit array over the trailing axes of a parameter."""
-    return unit.reshape(unit.shape + (1,) * (like.ndim - unit.ndim))
 
 
 @dataclass(frozen=True)
@@ -27,14 +35,21 @@ class Diagonal(AbstractStructure):
 
     Components are either all real or all complex. A complex recurrence is taken as holomorphic in
     the state, as linear ones are; then a real parameter has one complex number as sensitivity, and
-    so has a complex one: the trace of a complex input matrix serves its real and imaginary part.
+    so has a complex one: the trace of a complex input matrix serves its real and imaginary part. It
+    is stored as two real arrays.
+
+    - `components`: how many of the state's leaves depend on the parameters, from the first on; all
+      by default. The others are taken as constants: a stabilizer that cancels in the readout, or a
+      stored input.
 
     Layout of the sensitivity: a tuple over components of pytrees like the parameters.
     """
 
+    components: int | None = None
+
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.zeros`."""
-        components = jax.tree.leaves(state)
+        components = self._tracked(jax.tree.leaves(state))
         if not components:
             return (jax.tree.map(lambda _: None, parameters),)
         units = components[0].shape
@@ -58,53 +73,48 @@ class Diagonal(AbstractStructure):
 
         def zeros_of(component):
             return jax.tree.map(
-                lambda leaf: jnp.zeros(leaf.shape, jnp.result_type(leaf, component)), parameters
+                lambda leaf: zero_trace(leaf.shape, jnp.result_type(leaf, component)), parameters
             )
 
         return tuple(zeros_of(component) for component in components)
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.advance`."""
-        components, treedef = jax.tree.flatten(end)
-
-        def row(k, probe):
-            ones = [
-                jnp.full_like(c, probe) if j == k else jnp.zeros_like(c)
-                for j, c in enumerate(components)
-            ]
-            return pullback(jax.tree.unflatten(treedef, ones))
-
+        leaves, treedef = jax.tree.flatten(end)
         advanced = []
-        for k, component in enumerate(components):
-            immediate, jacobian = row(k, 1)
-            if jnp.iscomplexobj(component) and not all(
-                jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(immediate)
-            ):
-                # JAX's pullback of a real parameter is the real part of cotangent × derivative.
-                imaginary, _ = row(k, -1j)
-                immediate = jax.tree.map(_complex_derivative, immediate, imaginary)
-            factors = jax.tree.leaves(jacobian)
+        for k in range(len(self._tracked(leaves))):
+            ones = [jnp.ones_like(c) if j == k else jnp.zeros_like(c) for j, c in enumerate(leaves)]
+            immediate, jacobian = derivative(pullback, jax.tree.unflatten(treedef, ones))
+            factors = self._tracked(jax.tree.leaves(jacobian))
             advanced.append(
                 jax.tree.map(
-                    lambda new, *old, factors=factors: sum(
-                        (_expand(a, s) * s for a, s in zip(factors, old, strict=True)), start=new
-                    ),
+                    lambda new, *old, factors=factors: _combined(factors, old, new),
                     immediate,
                     *sensitivity,
+                    is_leaf=is_planar,
                 )
             )
-        return tuple(advanced) if components else sensitivity
+        return tuple(advanced) if advanced else sensitivity
 
-    def contract(self, cotangent: PyTree, sensitivity: PyTree, parameters: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.contract`."""
-        cotangents = jax.tree.leaves(cotangent)
+    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.push`."""
+        leaves, treedef = jax.tree.flatten(state)
+        out = [jnp.zeros_like(leaf) for leaf in leaves]
+        for k, component in enumerate(self._tracked(leaves)):
+            product = partial(contract_trailing, units=component.ndim)
+            traces = jax.tree.leaves(sensitivity[k], is_leaf=is_planar)
+            terms = [
+                bilinear(product, trace, t)
+                for trace, t in zip(traces, jax.tree.leaves(tangent), strict=True)
+            ]
+            out[k] = total(terms, component)
+        return jax.tree.unflatten(treedef, out)
 
-        def of_parameter(parameter, *rows):
-            total = sum(_expand(g, s) * s for g, s in zip(cotangents, rows, strict=True))
-            return total if jnp.iscomplexobj(parameter) else jnp.real(total)
-
-        return jax.tree.map(of_parameter, parameters, *sensitivity)
+    def _tracked(self, leaves: list) -> list:
+        return leaves if self.components is None else leaves[: self.components]
 
 
-def _complex_derivative(real: Array, imaginary: Array) -> Array:
-    return real if jnp.iscomplexobj(real) else jax.lax.complex(real, imaginary)
+def _combined(factors: list, traces: Sequence[Trace], start: Trace) -> Trace:
+    """`start + Σ factor × trace`."""
+    products = [multiply(f, t) for f, t in zip(factors, traces, strict=True)]
+    return reduce(add, products, start)

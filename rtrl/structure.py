@@ -24,8 +24,7 @@ from jaxtyping import Array, Bool, PyTree
 
 import scan
 from rtrl._dependence import reached_by
-
-Pullback = Callable[[Any], tuple[Any, Any]]
+from rtrl._probes import Pullback, is_planar
 
 
 @dataclass(frozen=True)
@@ -69,19 +68,49 @@ class AbstractStructure(abc.ABC):
         The sensitivity at the segment's end.
         """
 
-    @abc.abstractmethod
-    def contract(self, cotangent: PyTree, sensitivity: PyTree, parameters: PyTree) -> PyTree:
-        """The cotangent of the parameters: the state's cotangent times the sensitivity.
+    def reset(self, begin: Bool[Array, ""] | bool, sensitivity: PyTree) -> PyTree:
+        """Zeros where an episode begins.
 
         **Arguments:**
 
-        - `cotangent`: the cotangent of the state, in JAX's convention.
-        - `sensitivity`: the sensitivity of that state.
-        - `parameters`: the parameters, for their dtypes.
+        - `begin`: whether one begins.
+        - `sensitivity`: the sensitivity carried so far.
 
         **Returns:**
 
-        A pytree with the structure, shapes and dtypes of `parameters`.
+        Zeros where `begin`, else `sensitivity`.
+        """
+        return scan.reset(begin, jax.tree.map(jnp.zeros_like, sensitivity), sensitivity)
+
+    def like_parameters(self, sensitivity: PyTree) -> PyTree:
+        """A part of the sensitivity with the parameters' structure: `None` where they have none.
+
+        **Arguments:**
+
+        - `sensitivity`: as `zeros` lays it out.
+
+        **Returns:**
+
+        A pytree like the parameters.
+        """
+        return sensitivity[0]
+
+    @abc.abstractmethod
+    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """The tangent of the state: the sensitivity times a tangent of the parameters.
+
+        Linear in the tangent; its transpose is what a gradient needs, the cotangent of the state
+        times the sensitivity.
+
+        **Arguments:**
+
+        - `sensitivity`: the sensitivity of the state.
+        - `tangent`: of the parameters, with the structure and shapes that `zeros` was given.
+        - `state`: the state, for its structure, shapes and dtypes.
+
+        **Returns:**
+
+        A pytree like the state.
         """
 
 
@@ -118,10 +147,14 @@ def supply(
 ) -> PyTree:
     """Return `state`, as a function of `parameters` with derivative `sensitivity`.
 
-    Forward it is the identity on `state`. Backward it hands the cotangent on to `state`, adds the
-    cotangent's contraction with the sensitivity to the gradient of `parameters`, and lets nothing
-    flow into the sensitivity. Whatever is computed from the returned state, by any of JAX's
-    transformations, then has the gradient of the whole past.
+    It is the identity on `state`, with a derivative of its own: a tangent of the parameters, times
+    the sensitivity, is added to the tangent of `state`, and nothing flows into the sensitivity.
+    Whatever is computed from the returned state, by any of JAX's transformations, then has the
+    gradient of the whole past.
+
+    The rule is given for tangents (a `custom_jvp`) and JAX transposes it. Under `vmap` over
+    environments that share parameters, the gradient is then summed over them by matrix products; a
+    rule for cotangents would return one gradient for each, to be summed afterwards.
 
     **Arguments:**
 
@@ -134,25 +167,21 @@ def supply(
 
     `state`.
     """
-    affected, _ = _split(parameters, sensitivity)
+    affected, _ = _split(structure, parameters, sensitivity)
     return _supply(structure, affected, state, sensitivity)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _supply(structure, parameters, state, sensitivity):
     return state
 
 
-def _supply_forward(structure, parameters, state, sensitivity):
-    return state, (parameters, sensitivity)
-
-
-def _supply_backward(structure, residuals, cotangent):
-    parameters, sensitivity = residuals
-    return structure.contract(cotangent, sensitivity, parameters), cotangent, None
-
-
-_supply.defvjp(_supply_forward, _supply_backward)
+@_supply.defjvp
+def _supply_tangent(structure, primals, tangents):
+    _, state, sensitivity = primals
+    of_parameters, of_state, _ = tangents
+    pushed = structure.push(sensitivity, of_parameters, state)
+    return state, jax.tree.map(jnp.add, of_state, pushed)
 
 
 def roll(
@@ -187,19 +216,32 @@ def roll(
     The sensitivity at the segment's end. Differentiating it is not meaningful: callers put it
     under `stop_gradient`.
     """
-    affected, rest = _split(parameters, sensitivity)
+    affected, rest = _split(structure, parameters, sensitivity)
     if begin is not None:
         # What comes before a border has no influence on the segment's end. The Jacobian says so
         # with zeros, but zero times an infinity or a NaN would not be zero.
         crossed = jnp.any(begin) if isinstance(begin, jax.Array) else begin
-        carry = (state, sensitivity)
-        state, sensitivity = scan.reset(crossed, jax.tree.map(jnp.zeros_like, carry), carry)
+        state = scan.reset(crossed, jax.tree.map(jnp.zeros_like, state), state)
+        sensitivity = structure.reset(crossed, sensitivity)
+        xs = _without_earlier_episodes(xs, begin)
     end, pullback = jax.vjp(lambda p, s: run(eqx.combine(p, rest), s, xs, begin), affected, state)
     return structure.advance(pullback, end, sensitivity)
 
 
-def _split(parameters: PyTree, sensitivity: PyTree) -> tuple[PyTree, PyTree]:
+def _without_earlier_episodes(xs: PyTree, begin: Array | bool) -> PyTree:
+    """Inputs with zeros before the last border of a sequence."""
+    if not isinstance(begin, jax.Array) or begin.ndim != 1:
+        return xs
+    later = jnp.flip(jnp.cumsum(jnp.flip(begin))) - begin > 0
+    return jax.tree.map(
+        lambda x: jnp.where(later.reshape(-1, *(1,) * (x.ndim - 1)), jnp.zeros_like(x), x), xs
+    )
+
+
+def _split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):
     """Parameters with a sensitivity, and the rest."""
-    is_none = lambda leaf: leaf is None  # noqa: E731
-    mask = jax.tree.map(lambda leaf: leaf is not None, sensitivity[0], is_leaf=is_none)
+    like = structure.like_parameters(sensitivity)
+    mask = jax.tree.map(
+        lambda leaf: leaf is not None, like, is_leaf=lambda leaf: leaf is None or is_planar(leaf)
+    )
     return eqx.partition(parameters, mask)

@@ -2,8 +2,20 @@
 
 from scan.associative import associative as associative
 from scan.associative import resettable as resettable
+from scan.blocks import blocks as blocks
 from scan.linear import linear as linear
+from scan.newton import Report as Report
+from scan.newton import newton as newton
 from scan.sequential import reset as reset
 from scan.sequential import sequential as sequential
 
-__all__ = ["associative", "linear", "reset", "resettable", "sequential"]
+__all__ = [
+    "Report",
+    "associative",
+    "blocks",
+    "linear",
+    "newton",
+    "reset",
+    "resettable",
+    "sequential",
+]

@@ -104,9 +104,8 @@ class AbstractMemory(eqx.Module):
         A pytree of zeros; see `rtrl.init`.
         """
 
-    @abstractmethod
     def rtrl_step(
-        self, carry: Carry, x: Float[Array, " inputs"], begin: Begin = False
+        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         """One step whose gradient is that of the whole past.
 
@@ -127,6 +126,9 @@ class AbstractMemory(eqx.Module):
 
         `ValueError` for an `x` of another shape.
         """
+        self._check(x.shape, (self.inputs,), "x")
+        carry, ys = self.rtrl_scan(carry, x[None], jnp.asarray(begin)[None])
+        return carry, ys[0]
 
     @abstractmethod
     def rtrl_scan(
@@ -154,6 +156,21 @@ class AbstractMemory(eqx.Module):
 
         `ValueError` for `xs` or `begin` of another shape.
         """
+
+    def _check_sequence(self, xs: Array, begin: Array | None) -> None:
+        time = xs.shape[0] if xs.ndim else 0
+        if time == 0:
+            raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")
+        self._check(xs.shape, (time, self.inputs), "xs")
+        if begin is not None:
+            self._check(begin.shape, (time,), "begin")
+
+    def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
+        if shape != expected:
+            raise ValueError(
+                f"`{name}` (shape {shape}) must have the shape {expected} for "
+                f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden})."
+            )
 
 
 class AbstractCell(AbstractMemory):
@@ -211,7 +228,12 @@ class AbstractCell(AbstractMemory):
 
     @abstractmethod
     def evolve(
-        self, recurrence: PyTree, state: State, xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        recurrence: PyTree,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
     ) -> State:
         """The states after every step, as a function of the recurrence's parameters.
 
@@ -221,6 +243,7 @@ class AbstractCell(AbstractMemory):
         - `state`: the state carried in.
         - `xs`: inputs, shape `[time, inputs]`.
         - `begin`: shape `[time]`, or `None`.
+        - `method`: of the scan; see `scan`.
 
         **Returns:**
 
@@ -236,11 +259,25 @@ class AbstractCell(AbstractMemory):
         return state, self.readout(state, x)
 
     def scan(
-        self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
+        self,
+        state: State,
+        xs: Float[Array, "..."],
+        begin: Bool[Array, "..."] | None = None,
+        *,
+        method: str = "auto",
     ) -> tuple[State, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.scan`."""
+        """See `zoo.AbstractMemory.scan`.
+
+        - `method`: `"auto"`, or how the recurrence is computed. Linear cells know the methods of
+          `scan.linear`; nonlinear ones `"sequential"` and `"newton"` (see `scan.newton`), and
+          `"auto"` is the loop for them.
+
+        **Raises:**
+
+        `ValueError` for shapes that do not fit, and for a method that the cell does not have.
+        """
         self._check_sequence(xs, begin)
-        return self._outputs(self.evolve(self.recurrence(), state, xs, begin), xs)
+        return self._outputs(self.evolve(self.recurrence(), state, xs, begin, method), xs)
 
     def rtrl_init(self) -> Sensitivity:
         """See `zoo.AbstractMemory.rtrl_init`."""
@@ -248,16 +285,11 @@ class AbstractCell(AbstractMemory):
         dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))]
         real = jnp.finfo(jnp.result_type(*dtypes)).dtype  # inputs are, even if parameters are not
         x = jax.ShapeDtypeStruct((1, self.inputs), real)
-        run = lambda recurrence, state, xs: self._end(recurrence, state, xs, None)  # noqa: E731
-        return rtrl.init(self.structure, run, recurrence, state, x)
 
-    def rtrl_step(
-        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
-    ) -> tuple[Carry, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_step`."""
-        self._check(x.shape, (self.inputs,), "x")
-        carry, ys = self.rtrl_scan(carry, x[None], jnp.asarray(begin)[None])
-        return carry, ys[0]
+        def run(recurrence, state, xs):
+            return self._end(recurrence, state, xs, None)
+
+        return rtrl.init(self.structure, run, recurrence, state, x)
 
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
@@ -265,12 +297,12 @@ class AbstractCell(AbstractMemory):
         """See `zoo.AbstractMemory.rtrl_scan`."""
         self._check_sequence(xs, begin)
         start, sensitivity = jax.lax.stop_gradient(carry)
+        known = sensitivity
         if begin is not None:
             start = scan.reset(begin[0], self.init_state(), start)
-            zeros = jax.tree.map(jnp.zeros_like, sensitivity)
-            sensitivity = scan.reset(begin[0], zeros, sensitivity)
+            known = self.structure.reset(begin[0], sensitivity)
         recurrence = self.recurrence()
-        supplied = rtrl.supply(self.structure, recurrence, start, sensitivity)
+        supplied = rtrl.supply(self.structure, recurrence, start, known)
         end, ys = self._outputs(self.evolve(recurrence, supplied, xs, begin), xs)
         recurrence, start, sensitivity, xs = _detached(recurrence, start, sensitivity, xs)
         sensitivity = rtrl.roll(
@@ -278,28 +310,26 @@ class AbstractCell(AbstractMemory):
         )
         return jax.lax.stop_gradient((end, sensitivity)), ys
 
+    def followed(
+        self, recurrence: PyTree, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> State:
+        """`evolve`, with the derivatives that the sensitivities follow: the exact ones by default.
+
+        **Arguments:** see `evolve`.
+
+        **Returns:**
+
+        The states, with the values that `evolve` returns.
+        """
+        return self.evolve(recurrence, state, xs, begin)
+
     def _end(self, recurrence, state, xs, begin):
         """The state at a segment's end."""
-        return jax.tree.map(lambda h: h[-1], self.evolve(recurrence, state, xs, begin))
+        return jax.tree.map(lambda h: h[-1], self.followed(recurrence, state, xs, begin))
 
     def _outputs(self, states, xs):
         ys = jax.vmap(self.readout)(states, xs)
         return jax.tree.map(lambda h: h[-1], states), ys
-
-    def _check_sequence(self, xs: Array, begin: Array | None) -> None:
-        time = xs.shape[0] if xs.ndim else 0
-        if time == 0:
-            raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")
-        self._check(xs.shape, (time, self.inputs), "xs")
-        if begin is not None:
-            self._check(begin.shape, (time,), "begin")
-
-    def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
-        if shape != expected:
-            raise ValueError(
-                f"`{name}` (shape {shape}) must have the shape {expected} for "
-                f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden})."
-            )
 
 
 def _detached(*trees):

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rtrl import product
 from zoo._init import check_sizes, linear_weights
-from zoo.kinds import AbstractDenseCell
+from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
 
 
 class GRU(AbstractDenseCell):
@@ -18,24 +19,26 @@ class GRU(AbstractDenseCell):
         h' = (1 - z) ⊙ n + z ⊙ h
         y = h'
 
-    Dense: exact RTRL keeps hidden × parameters numbers.
+    Dense: exact RTRL keeps hidden × parameters numbers; see `zoo.AbstractDenseCell` for the others.
 
     Source: Cho et al. (2014), with the reset gate after the product as in cuDNN and
-    `equinox.nn.GRUCell`, whose parameters it has.
+    `equinox.nn.GRUCell`.
     """
 
-    w: Float[Array, "three_hidden inputs"]
-    u: Float[Array, "three_hidden hidden"]
-    b: Float[Array, " three_hidden"]
+    w: Float[Array, "hidden three inputs"]
+    u: Float[Array, "hidden three hidden"]
+    b: Float[Array, "hidden three"]
     b_u: Float[Array, " hidden"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
+    rtrl: str = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, key: Array):
+    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
+        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -44,11 +47,11 @@ class GRU(AbstractDenseCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 4)
-        self.w = linear_weights(keys[0], (3 * hidden, inputs), hidden)
-        self.u = linear_weights(keys[1], (3 * hidden, hidden), hidden)
-        self.b = linear_weights(keys[2], (3 * hidden,), hidden)
+        self.w = linear_weights(keys[0], (hidden, 3, inputs), hidden)
+        self.u = linear_weights(keys[1], (hidden, 3, hidden), hidden)
+        self.b = linear_weights(keys[2], (hidden, 3), hidden)
         self.b_u = linear_weights(keys[3], (hidden,), hidden)
-        self.inputs, self.hidden = inputs, hidden
+        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
 
     @property
     def outputs(self) -> int:
@@ -59,12 +62,12 @@ class GRU(AbstractDenseCell):
         """Zeros."""
         return jnp.zeros(self.hidden, self.w.dtype)
 
-    def update(
-        self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
+    def transition(
+        self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        w_r, w_z, w_n = jnp.split(self.w @ x + self.b, 3)
-        u_r, u_z, u_n = jnp.split(self.u @ state, 3)
+        w_r, w_z, w_n = (product(self.w, x) + self.b).T
+        u_r, u_z, u_n = recurrent(self.u, state).T
         r, z = jax.nn.sigmoid(w_r + u_r), jax.nn.sigmoid(w_z + u_z)
         n = jnp.tanh(w_n + r * (u_n + self.b_u))
         return (1 - z) * n + z * state

@@ -1,8 +1,10 @@
 """The kinds of recurrence: what scans them in parallel and how their sensitivity is structured."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Inexact
@@ -10,6 +12,9 @@ from jaxtyping import Array, Bool, Inexact
 import rtrl
 import scan
 from zoo.base import AbstractCell, State
+
+Recurrent = Callable[[Array, Array], Array]
+_LOCAL_PRODUCTS = {"snap1": rtrl.snap1_product, "rflo": rtrl.rflo_product}
 
 
 class AbstractTimeInvariantCell(AbstractCell):
@@ -62,11 +67,16 @@ class AbstractTimeInvariantCell(AbstractCell):
         return self.matrices()
 
     def evolve(
-        self, recurrence: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        recurrence: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
     ) -> State:
         """See `zoo.AbstractCell.evolve`."""
         a, m = recurrence
-        return scan.linear(a, _drive(m, xs), state, begin)
+        return scan.linear(a, _drive(m, xs), state, begin, method=method)
 
 
 def _drive(m: Array, xs: Array) -> Array:
@@ -110,11 +120,16 @@ class AbstractLinearCell(AbstractCell):
         return self
 
     def evolve(
-        self, recurrence: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        recurrence: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
     ) -> State:
         """See `zoo.AbstractCell.evolve`."""
         a, b = jax.vmap(recurrence.coefficients)(xs)
-        return scan.linear(a, b, state, begin)
+        return scan.linear(a, b, state, begin, method=method)
 
 
 class AbstractNonlinearCell(AbstractCell):
@@ -125,11 +140,28 @@ class AbstractNonlinearCell(AbstractCell):
         return self
 
     def evolve(
-        self, recurrence: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        recurrence: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
     ) -> State:
         """See `zoo.AbstractCell.evolve`."""
         initial = recurrence.init_state()
-        return scan.sequential(recurrence.update, state, xs, begin, initial=initial)[1]
+        if check_method(method, ("auto", "sequential", "newton")) != "newton":
+            return scan.sequential(recurrence.update, state, xs, begin, initial=initial)[1]
+        parameters, rest = eqx.partition(recurrence, eqx.is_inexact_array)
+        states, _ = scan.newton(
+            lambda parameters, state, x: eqx.combine(parameters, rest).update(state, x),
+            parameters,
+            state,
+            xs,
+            begin,
+            initial=initial,
+            coupling="units" if isinstance(self, AbstractDiagonalCell) else "dense",
+        )
+        return states
 
 
 class AbstractDiagonalCell(AbstractNonlinearCell):
@@ -141,10 +173,135 @@ class AbstractDiagonalCell(AbstractNonlinearCell):
         return rtrl.Diagonal()
 
 
-class AbstractDenseCell(AbstractNonlinearCell):
-    """Nonlinear, every unit may depend on every other: exact RTRL is expensive."""
+class AbstractUnstructuredCell(AbstractNonlinearCell):
+    """Any recurrence: what RTRL keeps is as large as state times parameters, or random.
+
+    `rtrl="exact"` is `rtrl.Dense`, for small cells; `rtrl="uoro"` is `rtrl.UORO`, unbiased, with
+    one number for each of the state and of the parameters.
+    """
+
+    rtrl: eqx.AbstractVar[str]
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
-        """Dense."""
-        return rtrl.Dense()
+        """As `rtrl` says."""
+        return rtrl.UORO() if self.rtrl == "uoro" else rtrl.Dense()
+
+
+class AbstractDenseCell(AbstractUnstructuredCell):
+    """Nonlinear, every unit may depend on every other through products with matrices.
+
+    A cell states `transition`, and with it what its RTRL forms follow across a segment's start:
+
+    | `rtrl` | follows | numbers kept for n units, P parameters |
+    |---|---|---|
+    | `"exact"` | everything | n P |
+    | `"snap1"` | the path from each unit to itself (Menick et al., 2021) | P |
+    | `"rflo"` | what the cell keeps without its recurrent products (Murray, 2019) | P |
+    | `"uoro"` | everything, in an unbiased random rank-one form (Tallec & Ollivier, 2018) | n + P |
+
+    Inside a segment the gradient is exact whatever the choice, so longer segments mean less
+    approximation. Leading axes of the parameters that `transition` uses are the units.
+    """
+
+    @abstractmethod
+    def transition(self, state: State, x: Array, recurrent: Recurrent) -> State:
+        """One step of the recurrence.
+
+        **Arguments:**
+
+        - `state`: the previous state.
+        - `x`: the input, shape `[inputs]`.
+        - `recurrent`: called as `recurrent(U, h)` for every product of a recurrent matrix
+          `[hidden, gates, hidden]` with a function of the state `[hidden]`; returns
+          `[hidden, gates]`. The approximations put a product with another derivative here.
+
+        **Returns:**
+
+        The next state.
+        """
+
+    def update(self, state: State, x: Array) -> State:
+        """See `zoo.AbstractCell.update`."""
+        return self.transition(state, x, rtrl.product)
+
+    @property
+    def structure(self) -> rtrl.AbstractStructure:
+        """As `rtrl` says."""
+        return rtrl.Diagonal() if self.rtrl in _LOCAL_PRODUCTS else super().structure
+
+    def followed(
+        self, recurrence: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> State:
+        """See `zoo.AbstractCell.followed`."""
+        chosen = _LOCAL_PRODUCTS.get(self.rtrl, rtrl.product)
+        return scan.sequential(
+            lambda state, x: recurrence.transition(state, x, chosen),
+            state,
+            xs,
+            begin,
+            initial=recurrence.init_state(),
+        )[1]
+
+
+def check_method(value: str, choices: tuple[str, ...]) -> str:
+    """The option `method` of a scan, or `ValueError` with those there are."""
+    if value not in choices:
+        raise ValueError(f"`method` (={value!r}) must be one of {', '.join(choices)}.")
+    return value
+
+
+def check_rtrl(value: str, choices: tuple[str, ...] = ("exact", "snap1", "rflo", "uoro")) -> str:
+    """The value of the option `rtrl`, or `ValueError` with those there are."""
+    if value not in choices:
+        raise ValueError(f"`rtrl` (={value!r}) must be one of {', '.join(choices)}.")
+    return value
+
+
+class AbstractTwoAxisCell(AbstractCell):
+    """Linear, with a matrix as state: `S_t = a_t ⊙ S_{t-1} + b_t`, entry by entry.
+
+    A cell states `init_state` (zeros), `recurrence`, its parameters as `rtrl.Axes`, and
+    `coefficients`. See `rtrl.TwoAxes` for the sensitivities.
+    """
+
+    @abstractmethod
+    def recurrence(self) -> rtrl.Axes:
+        """The parameters of the recurrence, by the axis that they belong to."""
+
+    @abstractmethod
+    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+        """The coefficients of a sequence.
+
+        **Arguments:**
+
+        - `recurrence`: as `recurrence()` returns it.
+        - `xs`: inputs, shape `[time, inputs]`.
+
+        **Returns:**
+
+        `(a, b)` for `scan.linear`: `b` has shape `[time, *state]`; `a` broadcasts to it, or has no
+        time axis where it is constant.
+        """
+
+    def update(self, state: State, x: Array) -> State:
+        """See `zoo.AbstractCell.update`."""
+        a, b = self.coefficients(self.recurrence(), x[None])
+        return (a[0] if a.ndim == b.ndim else a) * state + b[0]
+
+    @property
+    def structure(self) -> rtrl.AbstractStructure:
+        """Rows and columns."""
+        return rtrl.TwoAxes()
+
+    def evolve(
+        self,
+        recurrence: rtrl.Axes,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
+    ) -> State:
+        """See `zoo.AbstractCell.evolve`."""
+        a, b = self.coefficients(recurrence, xs)
+        return scan.linear(a, b, state, begin, method=method)

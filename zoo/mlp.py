@@ -8,6 +8,7 @@ import rtrl
 from zoo._activations import activation as activation_of
 from zoo._init import check_sizes, linear_weights
 from zoo.base import AbstractCell
+from zoo.kinds import check_method
 
 
 class MLP(AbstractCell):
@@ -69,7 +70,13 @@ class MLP(AbstractCell):
         return ()
 
     def evolve(
-        self, recurrence: tuple[()], state: tuple[()], xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        recurrence: tuple[()],
+        state: tuple[()],
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
     ) -> tuple[()]:
         """Nothing."""
+        check_method(method, ("auto",))
         return ()

@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
@@ -113,13 +112,6 @@ class Stack(AbstractMemory):
     def rtrl_init(self) -> Sensitivity:
         """The sensitivities of the blocks, from the first to the last."""
         return tuple(block.cell.rtrl_init() for block in self.blocks)
-
-    def rtrl_step(
-        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
-    ) -> tuple[Carry, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_step`."""
-        carry, ys = self.rtrl_scan(carry, x[None], jnp.asarray(begin)[None])
-        return carry, ys[0]
 
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None

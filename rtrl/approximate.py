@@ -1,0 +1,71 @@
+"""Approximations of RTRL for dense recurrences: which paths of influence are followed.
+
+The recurrent products of a dense cell, `U h`, let every unit act on every other. An approximation
+follows some of those paths only. It is written as a product with the same value and another
+derivative: under it the recurrence looks like one whose units do not talk to each other, and
+`rtrl.Diagonal` derives its sensitivity like any other, with the parameters' own size.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Matrix = Float[Array, "hidden gates hidden_in"]
+Products = Float[Array, "hidden gates"]
+
+
+def product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
+    """`U h` for every gate of every unit, with its exact derivative.
+
+    **Arguments:**
+
+    - `matrix`: shape `[hidden, gates, hidden]`.
+    - `h`: shape `[hidden]`.
+
+    **Returns:**
+
+    Shape `[hidden, gates]`.
+    """
+    hidden, gates, width = matrix.shape
+    return (matrix.reshape(hidden * gates, width) @ h).reshape(hidden, gates)
+
+
+def snap1_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
+    """`U h`, whose derivative follows the path from each unit to itself only: SnAp-1.
+
+    Where a cell has two products one after the other, as the MGU, paths that leave a unit and come
+    back within a step are left out too.
+
+    Source: *A Practical Sparse Approximation for Real Time Recurrent Learning*, Menick et al.
+    (2021).
+
+    **Arguments:**
+
+    - `matrix`: shape `[hidden, gates, hidden]`.
+    - `h`: shape `[hidden]`.
+
+    **Returns:**
+
+    Shape `[hidden, gates]`.
+    """
+    constant = jax.lax.stop_gradient(h)
+    own = jax.lax.stop_gradient(jnp.diagonal(matrix, axis1=0, axis2=2).T)
+    return product(matrix, constant) + own * (h - constant)[:, None]
+
+
+def rflo_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
+    """`U h`, whose derivative follows no path through `h`: only the cell's leak remains, as RFLO.
+
+    Source: *Local online learning in recurrent networks with random feedback*, Murray (2019),
+    without the random feedback: the error reaches the units exactly.
+
+    **Arguments:**
+
+    - `matrix`: shape `[hidden, gates, hidden]`.
+    - `h`: shape `[hidden]`.
+
+    **Returns:**
+
+    Shape `[hidden, gates]`.
+    """
+    return product(matrix, jax.lax.stop_gradient(h))

@@ -1,0 +1,101 @@
+"""Any recurrence, approximately: an unbiased random rank-one sensitivity."""
+
+from dataclasses import dataclass
+from functools import reduce
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+import scan
+from rtrl.dense import cotangent_to_real, from_real, to_real, unreal
+from rtrl.structure import AbstractStructure, Pullback
+
+
+class RankOne(eqx.Module):
+    """A sensitivity `s̃ ⊗ θ̃`, and the key of the next random signs.
+
+    - `state`: s̃, one number per real number of the state.
+    - `parameters`: θ̃, a pytree like the parameters.
+    - `key`: PRNG key data.
+    """
+
+    state: Float[Array, " size"]
+    parameters: PyTree
+    key: Array
+
+
+@dataclass(frozen=True)
+class UORO(AbstractStructure):
+    """Unbiased online recurrent optimization: the sensitivity as one outer product.
+
+    With random signs ν and the Jacobians J and I of a segment,
+
+        s̃' = ρ₀ J s̃ + ρ₁ ν        θ̃' = θ̃ / ρ₀ + (νᵀ I) / ρ₁
+
+    has E[s̃' ⊗ θ̃'] = J (s̃ ⊗ θ̃) + I. The factors ρ balance the norms, which keeps the variance
+    low; it still grows with the state's size. It costs two products with Jacobians and as much
+    memory as state and parameters.
+
+    Carries that start from `rtrl_init` all have the same signs. Give a batch keys of its own by
+    replacing `key` in its sensitivities. A reset keeps the key, so that episodes differ.
+
+    Source: *Unbiased Online Recurrent Optimization*, Tallec & Ollivier (2018).
+    """
+
+    seed: int = 0
+
+    def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.zeros`."""
+        size = len(to_real(state))
+        key = jax.random.key_data(jax.random.key(self.seed))
+        return (RankOne(jnp.zeros(size), jax.tree.map(jnp.zeros_like, parameters), key),)
+
+    def reset(self, begin: Bool[Array, ""] | bool, sensitivity: PyTree) -> PyTree:
+        """Zeros where an episode begins; the key goes on."""
+        (old,) = sensitivity
+        vectors = (old.state, old.parameters)
+        zeros = jax.tree.map(jnp.zeros_like, vectors)
+        state, parameters = scan.reset(begin, zeros, vectors)
+        return (RankOne(state, parameters, old.key),)
+
+    def like_parameters(self, sensitivity: PyTree) -> PyTree:
+        """θ̃."""
+        return sensitivity[0].parameters
+
+    def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.advance`."""
+        (old,) = sensitivity
+        key, signs_key = jax.random.split(jax.random.wrap_key_data(old.key))
+        signs = jax.random.rademacher(signs_key, old.state.shape, old.state.dtype)
+        immediate, _ = pullback(from_real(signs, end))
+
+        def through(cotangent):
+            return cotangent_to_real(pullback(from_real(cotangent, end))[1])
+
+        # The pullback is linear in the cotangent: its transpose pushes a tangent forward.
+        (moved,) = jax.linear_transpose(through, signs)(old.state)
+        tiny = jnp.finfo(signs.dtype).tiny ** 0.5
+
+        def balance(of_parameters, of_state):
+            ratio = jnp.sqrt(_norm(of_parameters) / jnp.maximum(_norm(of_state), tiny))
+            return jnp.where(ratio > 0, ratio, 1.0)
+
+        keep = balance(old.parameters, moved)
+        add = balance(immediate, signs)
+        state = keep * moved + add * signs
+        parameters = jax.tree.map(lambda t, i: t / keep + i / add, old.parameters, immediate)
+        return (RankOne(state, parameters, jax.random.key_data(key)),)
+
+    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.push`."""
+        (s,) = sensitivity
+        pairs = zip(jax.tree.leaves(s.parameters), jax.tree.leaves(tangent), strict=True)
+        moved = [jnp.sum(p * t).real for p, t in pairs]
+        return unreal(reduce(jnp.add, moved, jnp.zeros_like(s.state[0])) * s.state, state)
+
+
+def _norm(tree: PyTree) -> Float[Array, ""]:
+    leaves = jax.tree.leaves(tree)
+    return jnp.sqrt(sum((jnp.sum(jnp.abs(leaf) ** 2) for leaf in leaves), start=jnp.zeros(())))

@@ -1,0 +1,278 @@
+"""Nonlinear recurrences in parallel over time, by Newton's method."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PyTree
+
+from scan.blocks import blocks
+from scan.linear import linear
+from scan.sequential import reset
+
+_COUPLINGS = ("units", "dense")
+
+
+class Report(NamedTuple):
+    """How Newton's method went.
+
+    - `iterations`: how many it took.
+    - `converged`: whether it met the tolerance; otherwise the states are those of the loop.
+    """
+
+    iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+@dataclass(frozen=True)
+class _Options:
+    coupling: str
+    tolerance: float
+    max_iterations: int
+    damping: float
+
+
+def newton(
+    update: Callable[[Any, Any, Any], Any],
+    parameters: PyTree,
+    state: PyTree,
+    xs: PyTree,
+    begin: Bool[Array, " time"] | None = None,
+    *,
+    initial: PyTree = None,
+    coupling: str = "units",
+    tolerance: float | None = None,
+    max_iterations: int = 100,
+    damping: float = 0.0,
+) -> tuple[PyTree, Report]:
+    """All states of `h_t = update(parameters, h_{t-1}, x_t)`, solved for at once.
+
+    Given a guess of all states, the recurrence is linearized around it, and the linear recurrence
+    is solved by a scan; this repeats until the states no longer move. The first t states are exact
+    after t iterations, and usually a few iterations do for all. Where they do not, within
+    `max_iterations`, the states are computed by the plain loop.
+
+    The gradient does not go through the iterations: it is that of the solution, one linear scan
+    backwards with the exact Jacobian.
+
+    **Arguments:**
+
+    - `update`: one step, `(parameters, state, x) -> state`.
+    - `parameters`: what the gradient is taken of, besides `state` and `xs`; floating-point leaves.
+    - `state`: the state carried in; real leaves.
+    - `xs`: inputs, every leaf with a leading time axis.
+    - `begin`: shape `[time]`; where true, the state is replaced by `initial`, a constant.
+    - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
+    - `coupling`: `"units"` where the state's leaves have one shape and no unit acts on another: the
+      Jacobian is exact, in blocks as wide as there are leaves (DEER). `"dense"` for any other: the
+      iterations use the Jacobian's diagonal (quasi-DEER) and more of them are needed.
+    - `tolerance`: the largest step of the recurrence that counts as none, relative to the largest
+      state above 1; a hundred units of rounding by default.
+    - `max_iterations`: after which the loop takes over.
+    - `damping`: in [0, 1): how much the Jacobian is shrunk. 0 is Newton's method, which may
+      diverge where the recurrence expands; towards 1 it becomes the recurrence's own iteration.
+
+    **Returns:**
+
+    `(states, report)`: the states after every step, with a leading time axis.
+
+    **Raises:**
+
+    `ValueError` naming the argument, its value and the rule.
+
+    Sources: *Parallelizing non-linear sequential models over the sequence length*, Lim et al.
+    (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).
+    """
+    if coupling not in _COUPLINGS:
+        raise ValueError(f"`coupling` (={coupling!r}) must be one of {', '.join(_COUPLINGS)}.")
+    if not 0 <= damping < 1:
+        raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
+    if max_iterations < 1:
+        raise ValueError(f"`max_iterations` (={max_iterations}) must be at least 1.")
+    if begin is not None and initial is None:
+        raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
+    leaves = jax.tree.leaves(state)
+    if coupling == "units" and len({leaf.shape for leaf in leaves}) > 1:
+        shapes = [leaf.shape for leaf in leaves]
+        raise ValueError(f"`state` has leaves of shapes {shapes}: `coupling='units'` needs one.")
+    if any(jnp.iscomplexobj(leaf) for leaf in leaves):
+        raise ValueError("`state` has a complex leaf: give its real and imaginary part.")
+    if tolerance is None:
+        tolerance = 100 * float(jnp.finfo(jnp.result_type(*leaves)).eps)
+    options = _Options(coupling, tolerance, max_iterations, damping)
+    initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
+    return _solve(options, update, parameters, state, xs, begin, jax.lax.stop_gradient(initial))
+
+
+def _iterated(options, update, parameters, state, xs, begin, initial):
+    problem = _Problem(options, update, parameters, state, xs, begin, initial)
+    start = problem.pack(jax.vmap(lambda _: initial)(jnp.arange(problem.time)))
+
+    def step_length(new, old):
+        return jnp.max(jnp.abs(new - old)) / jnp.maximum(1, jnp.max(jnp.abs(new)))
+
+    def unfinished(loop):
+        count, _, moved = loop
+        return (count < options.max_iterations) & ~(moved <= options.tolerance)
+
+    def iterate(loop):
+        count, states, _ = loop
+        previous = problem.previous(states)
+        new, jacobian = problem.linearized(previous)
+        jacobian = jnp.where(jnp.isfinite(jacobian), jacobian, 0) * (1 - options.damping)
+        drive = new - problem.product(jacobian, previous)
+        drive = jnp.where(jnp.isfinite(drive), drive, 0)
+        solved = problem.scan(jacobian, drive)
+        solved = jnp.where(jnp.isfinite(solved), solved, 0)
+        return count + 1, solved, step_length(solved, states)
+
+    zero, infinity = jnp.zeros((), int), jnp.array(jnp.inf, start.dtype)
+    count, states, _ = jax.lax.while_loop(unfinished, iterate, (zero, start, infinity))
+    # One more step of the recurrence itself: it checks the solution, and halves its exponent.
+    polished = problem.step(problem.previous(states))
+    converged = step_length(polished, states) <= options.tolerance
+    out = problem.unpack(polished)
+
+    # A loop of no steps where all is well: under `vmap` a condition would always run it.
+    def remaining(loop):
+        return ~converged & (loop[0] < problem.time)
+
+    def advance(loop):
+        t, state, out = loop
+        x, begins = jax.tree.map(lambda leaf: leaf[t], (xs, problem.begins))
+        state = update(parameters, reset(begins, initial, state), x)
+        return t + 1, state, jax.tree.map(lambda o, s: o.at[t].set(s), out, state)
+
+    _, _, out = jax.lax.while_loop(remaining, advance, (zero, state, out))
+    return out, Report(count, converged)
+
+
+def _solve_forward(options, update, parameters, state, xs, begin, initial):
+    states, report = _iterated(options, update, parameters, state, xs, begin, initial)
+    return (states, report), (parameters, state, xs, begin, initial, states)
+
+
+def _solve_backward(options, update, residuals, cotangents):
+    parameters, state, xs, begin, initial, states = residuals
+    problem = _Problem(options, update, parameters, state, xs, begin, initial)
+    previous = problem.previous(problem.pack(states))
+    adjoint = problem.adjoint(previous, problem.pack(cotangents[0]))
+
+    def step(parameters, previous, xs):
+        return _Problem(options, update, parameters, state, xs, begin, initial).step(previous)
+
+    _, pullback = jax.vjp(step, parameters, previous, xs)
+    d_parameters, d_previous, d_xs = pullback(adjoint)
+    d_state = d_previous[0] if begin is None else jnp.where(begin[0], 0, d_previous[0])
+    return d_parameters, problem.unpack_one(d_state), d_xs, None, None
+
+
+_solve = jax.custom_vjp(_iterated, nondiff_argnums=(0, 1))
+_solve.defvjp(_solve_forward, _solve_backward)
+
+
+class _Problem:
+    """The recurrence over packed states: `[time, *units, components]`, or `[time, size]`."""
+
+    def __init__(self, options, update, parameters, state, xs, begin, initial):
+        self.coupling = options.coupling
+        self.update, self.parameters, self.xs, self.begin = update, parameters, xs, begin
+        self.time = len(jax.tree.leaves(xs)[0])
+        self.begins = jnp.zeros(self.time, bool) if begin is None else begin
+        _, self.treedef = jax.tree.flatten(state)
+        _, self.unravel = jax.flatten_util.ravel_pytree(state)
+        self.state, self.initial = self.pack_one(state), self.pack_one(initial)
+
+    def pack_one(self, state):
+        if self.coupling == "dense":
+            return jax.flatten_util.ravel_pytree(state)[0]
+        return jnp.stack(jax.tree.leaves(state), -1)
+
+    def unpack_one(self, packed):
+        if self.coupling == "dense":
+            return self.unravel(packed)
+        components = [packed[..., k] for k in range(packed.shape[-1])]
+        return jax.tree.unflatten(self.treedef, components)
+
+    def pack(self, states):
+        return jax.vmap(self.pack_one)(states)
+
+    def unpack(self, packed):
+        return jax.vmap(self.unpack_one)(packed)
+
+    def previous(self, states):
+        """The state before every step."""
+        before = jnp.concatenate([self.state[None], states[:-1]])
+        if self.begin is None:
+            return before
+        begin = self.begin.reshape(-1, *(1,) * (before.ndim - 1))
+        return jnp.where(begin, self.initial[None], before)
+
+    def step(self, previous):
+        """One step from each of the given states."""
+
+        def one(packed, x):
+            return self.pack_one(self.update(self.parameters, self.unpack_one(packed), x))
+
+        return jax.vmap(one)(previous, self.xs)
+
+    def linearized(self, previous):
+        """The next states, and the Jacobian: blocks, or the diagonal."""
+        new, tangent_of = jax.linearize(self.step, previous)
+        count = previous.shape[-1]
+        unit = jnp.eye(count, dtype=previous.dtype)
+        if self.coupling == "units":
+            columns = [tangent_of(jnp.broadcast_to(unit[k], new.shape)) for k in range(count)]
+            return new, jnp.stack(columns, -1)
+
+        def entry(k):
+            return tangent_of(jnp.broadcast_to(unit[k], new.shape))[:, k]
+
+        return new, jax.lax.map(entry, jnp.arange(count)).T
+
+    def product(self, jacobian, states):
+        if self.coupling == "dense":
+            return jacobian * states
+        return jnp.sum(jacobian * states[..., None, :], -1)
+
+    def scan(self, jacobian, drive):
+        """The linear recurrence: where an episode begins, the drive has all of the state."""
+        if self.begin is not None:
+            begin = self.begin.reshape(-1, *(1,) * (drive.ndim - 1))
+            first = self.product(jacobian, jnp.broadcast_to(self.initial[None], drive.shape))
+            drive = jnp.where(begin, drive + first, drive)
+        if self.coupling == "dense":
+            return linear(jacobian, drive, self.state, self.begin)
+        if drive.shape[-1] == 1:
+            solved = linear(jacobian[..., 0, 0], drive[..., 0], self.state[..., 0], self.begin)
+            return solved[..., None]
+        return blocks(jacobian, drive, self.state, self.begin)
+
+    def adjoint(self, previous, cotangent):
+        """The total cotangent of every state, from what flows into each from outside."""
+        stopped = None
+        if self.begin is not None:  # nothing flows from a step that begins an episode
+            stopped = jnp.concatenate([self.begin[1:], jnp.zeros(1, bool)])
+        zeros = jnp.zeros_like(cotangent[0])
+        if self.coupling == "units":
+            _, jacobian = self.linearized(previous)
+            jacobian = jnp.swapaxes(jacobian, -1, -2)
+            jacobian = jnp.concatenate([jacobian[1:], jnp.zeros_like(jacobian[:1])])
+            return blocks(jacobian, cotangent, zeros, stopped, reverse=True)
+
+        def step(later, inputs):
+            g, at_next, x_next, stop = inputs
+            one = lambda p: self.pack_one(  # noqa: E731
+                self.update(self.parameters, self.unpack_one(p), x_next)
+            )
+            (through,) = jax.vjp(one, at_next)[1](later)
+            total = g + jnp.where(stop, 0, through)
+            return total, total
+
+        shift = lambda x: jnp.concatenate([x[1:], x[:1]])  # noqa: E731
+        flags = jnp.concatenate([self.begins[1:], jnp.ones(1, bool)])
+        inputs = (cotangent, shift(previous), jax.tree.map(shift, self.xs), flags)
+        return jax.lax.scan(step, zeros, inputs, reverse=True)[1]

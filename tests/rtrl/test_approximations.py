@@ -1,0 +1,166 @@
+"""SnAp-1, RFLO and UORO against what they are defined as, by brute force."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rtrl
+import zoo
+from tests.zoo import forms
+
+HIDDEN, TIME = 3, 6
+XS = np.random.default_rng(0).normal(size=(TIME, 2))
+KINDS = {"elman": zoo.Elman, "gru": zoo.GRU, "mgu": zoo.MGU, "lstm": zoo.LSTM, "felstm": zoo.FeLSTM}
+
+
+def make(name, choice):
+    return KINDS[name](2, HIDDEN, rtrl=choice, key=jax.random.key(1))
+
+
+def gradient(cell, lengths, carry=None):
+    carry = (cell.init_state(), cell.rtrl_init()) if carry is None else carry
+    weights = np.random.default_rng(1).normal(size=(TIME, HIDDEN))
+    weights[:-2] = 0
+    _, _, _, (d_cell, _) = forms.segments(cell, carry, XS, np.zeros(TIME, bool), weights, lengths)
+    return d_cell
+
+
+def brute_force(cell, choice):
+    """Sensitivities `[states, parameters]` by full Jacobians, masked at every step.
+
+    MGU's two products come one after the other, so that a path leaves a unit and comes back within
+    a step; both approximations leave such paths out of what they call immediate.
+    """
+    parameters, rest = eqx.partition(cell, eqx.is_inexact_array)
+    flat, unravel = jax.flatten_util.ravel_pytree(parameters)
+    state = cell.init_state()
+    flat_state, to_state = jax.flatten_util.ravel_pytree(state)
+    # Which unit each number belongs to: the leading axis of every leaf.
+    unit_of = lambda tree: np.concatenate(  # noqa: E731
+        [np.repeat(np.arange(len(p)), p.size // len(p)) for p in jax.tree.leaves(tree)]
+    )
+    own = unit_of(state)[:, None] == unit_of(parameters)[None]
+    # RFLO's recurrence without the products; SnAp-1's with all of them, and then only its diagonal.
+    product = rtrl.product if choice == "snap1" else rtrl.rflo_product
+    immediate = rtrl.product
+    if isinstance(cell, zoo.MGU):
+        product = immediate = rtrl.snap1_product if choice == "snap1" else rtrl.rflo_product
+
+    @jax.jit
+    def jacobians(flat, h, x):
+        def step(flat, h, product):
+            whole = eqx.combine(unravel(flat), rest)
+            return jax.flatten_util.ravel_pytree(whole.transition(to_state(h), x, product))[0]
+
+        return (
+            step(flat, h, rtrl.product),
+            jax.jacrev(step, 1)(flat, h, product),
+            jax.jacrev(step)(flat, h, immediate),
+        )
+
+    sensitivity = np.zeros((len(flat_state), len(flat)))
+    h = flat_state
+    for x in XS:
+        h, j, i = jacobians(flat, h, x)
+        j = np.where(unit_of(state)[:, None] == unit_of(state)[None], j, 0)
+        sensitivity = np.where(own, j @ sensitivity + i, 0)
+    return sensitivity, unravel
+
+
+@pytest.mark.parametrize("choice", ["snap1", "rflo"])
+@pytest.mark.parametrize("name", KINDS)
+def test_local_sensitivities_are_the_masked_recursion(name, choice):
+    cell = make(name, choice)
+    expected, unravel = brute_force(cell, choice)
+
+    @forms.jit
+    def rolled(cell):
+        carry = (cell.init_state(), cell.rtrl_init())
+        for x in XS:
+            carry, _ = cell.rtrl_step(carry, jnp.asarray(x))
+        return carry
+
+    state, sensitivity = rolled(cell)
+    cotangent = jax.tree.map(lambda h: np.random.default_rng(2).normal(size=h.shape), state)
+    (got,) = jax.vjp(
+        lambda p: rtrl.supply(cell.structure, eqx.combine(p, cell), state, sensitivity),
+        eqx.filter(cell, eqx.is_inexact_array),
+    )[1](cotangent)
+    flat, _ = jax.flatten_util.ravel_pytree(cotangent)
+    exact = unravel(jnp.asarray(flat @ expected))
+    jax.tree.map(lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10, atol=1e-14), got, exact)
+
+
+@pytest.mark.parametrize("choice", ["snap1", "rflo", "uoro"])
+@pytest.mark.parametrize("name", KINDS)
+def test_one_segment_is_exact_and_values_never_change(name, choice):
+    cell, exact = make(name, choice), make(name, "exact")
+    got, expected = gradient(cell, [TIME]), gradient(exact, [TIME])
+    pairs = zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
+    _, ys = forms.jit(cell.rtrl_scan)((cell.init_state(), cell.rtrl_init()), jnp.asarray(XS))
+    _, values = forms.jit(exact.scan)(exact.init_state(), jnp.asarray(XS))
+    np.testing.assert_allclose(ys, values, rtol=1e-12)
+
+
+def test_local_approximations_are_biased_and_snap_less_than_rflo():
+    """The cosine with the exact gradient, over segments of one step."""
+    cosines = {}
+    exact, _ = jax.flatten_util.ravel_pytree(gradient(make("gru", "exact"), [1] * TIME))
+    for choice in ("snap1", "rflo"):
+        got, _ = jax.flatten_util.ravel_pytree(gradient(make("gru", choice), [1] * TIME))
+        cosines[choice] = got @ exact / np.linalg.norm(got) / np.linalg.norm(exact)
+    assert 0.5 < cosines["snap1"] < 1 - 1e-6 and 0.3 < cosines["rflo"] < 1 - 1e-6
+
+
+@pytest.mark.parametrize("name", ["gru", "deltanet"])
+def test_uoro_is_unbiased(name):
+    """The mean over random signs is the exact gradient, within five standard errors."""
+    build = lambda choice: zoo.get(  # noqa: E731
+        name, hidden=2, inputs=2, rtrl=choice, key=jax.random.key(1)
+    )
+    cell, exact = build("uoro"), build("exact")
+    weights = jnp.asarray(np.random.default_rng(1).normal(size=(TIME, 2)))
+
+    def of_key(cell, key):
+        def loss(cell):
+            state, (start,) = cell.init_state(), cell.rtrl_init()
+            carry = (state, (eqx.tree_at(lambda r: r.key, start, key),)) if key is not None else (
+                state, (start,)
+            )  # fmt: skip
+            total = 0.0
+            for piece, w in zip(jnp.split(jnp.asarray(XS), 3), jnp.split(weights, 3), strict=True):
+                carry, ys = cell.rtrl_scan(carry, piece)
+                total += forms.total(ys, w)
+            return total
+
+        return jax.flatten_util.ravel_pytree(eqx.filter_grad(loss)(cell))[0]
+
+    keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(0), 4000))
+    samples = forms.jit(lambda c: jax.lax.map(lambda k: of_key(c, k), keys, batch_size=500))(cell)
+    expected = forms.jit(lambda c: of_key(c, None))(exact)
+    error = np.abs(np.mean(samples, 0) - expected)
+    deviation = np.std(samples, 0) / np.sqrt(len(samples))
+    assert np.all(error <= 5 * deviation + 1e-9)
+    assert np.max(deviation) > 1e-4  # and it is random
+
+
+def test_uoro_keeps_its_key_at_a_begin():
+    cell = make("gru", "uoro")
+    carry = (cell.init_state(), cell.rtrl_init())
+    carry, _ = forms.jit(cell.rtrl_scan)(carry, jnp.asarray(XS))
+    begun, _ = forms.jit(cell.rtrl_scan)(carry, jnp.asarray(XS), jnp.arange(TIME) == 0)
+    fresh = (cell.init_state(), cell.rtrl_init())
+    again, _ = forms.jit(cell.rtrl_scan)(fresh, jnp.asarray(XS))
+    np.testing.assert_allclose(begun[0], again[0])
+    assert not np.array_equal(begun[1][0].key, again[1][0].key)
+
+
+def test_a_choice_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"`rtrl` \(='snap2'\) must be one of exact, snap1, rflo"):
+        zoo.get("gru", hidden=4, rtrl="snap2")
+    with pytest.raises(ValueError, match=r"`rtrl` \(='snap1'\) must be one of exact, uoro\."):
+        zoo.get("lmu", hidden=4, rtrl="snap1")

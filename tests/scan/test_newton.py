@@ -1,0 +1,135 @@
+"""Newton's method against the plain loop: states, gradients, resets, and where it gives up."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scan
+import zoo
+from tests.zoo import forms
+
+TIME = 64
+
+
+def scaled(cell, factor):
+    """Weights larger than at the start, as after training."""
+    arrays, rest = eqx.partition(cell, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(lambda p: factor * p, arrays), rest)
+
+
+def rtu(activation):
+    key = jax.random.key(1)
+    return zoo.NonlinearRTU(3, 8, activation=activation, r_max=0.95, key=key)
+
+
+CELLS = {
+    "rtu-tanh": rtu("tanh"),
+    "rtu-relu": rtu("relu"),
+    "elstm": zoo.ELSTM(3, 8, key=jax.random.key(2)),
+    "elstm-scaled": scaled(zoo.ELSTM(3, 8, key=jax.random.key(2)), 2.0),
+    "indrnn": zoo.IndRNN(3, 8, activation="tanh", key=jax.random.key(3)),
+    "sru": zoo.SRU(3, 8, key=jax.random.key(3)),
+    "gru": zoo.GRU(3, 4, key=jax.random.key(4)),
+    "lstm": zoo.LSTM(3, 4, key=jax.random.key(5)),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_states_and_gradients_are_those_of_the_loop(name):
+    cell = CELLS[name]
+    rng = np.random.default_rng(0)
+    xs, begin = jnp.asarray(rng.normal(size=(TIME, 3))), jnp.asarray(rng.random(TIME) < 0.1)
+    state = jax.tree.map(lambda h: jnp.asarray(rng.normal(size=h.shape)), cell.init_state())
+    weights = jnp.asarray(rng.normal(size=(TIME, cell.outputs)))
+
+    @forms.jit
+    def run(cell, state, xs, begin):
+        def loss(arguments, method):
+            cell, state, xs = arguments
+            end, ys = cell.scan(state, xs, begin, method=method)
+            return forms.total(ys, weights) + forms.of_state(end), (end, ys)
+
+        return [
+            eqx.filter_value_and_grad(lambda a, m=m: loss(a, m), has_aux=True)((cell, state, xs))
+            for m in ("newton", "sequential")
+        ]
+
+    for flags in (begin, jnp.zeros(TIME, bool), jnp.ones(TIME, bool)):
+        newton, loop = run(cell, state, xs, flags)
+        forms.assert_close(newton, loop)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rtu-tanh", "rtu-relu", "elstm", "elstm-scaled"])
+def test_a_long_sequence_converges_in_a_few_iterations(name):
+    cell = CELLS[name]
+    xs = jax.random.normal(jax.random.key(7), (4096, 3))
+    parameters, rest = eqx.partition(cell, eqx.is_inexact_array)
+
+    def update(p, h, x):
+        return eqx.combine(p, rest).update(h, x)
+
+    states, report = jax.jit(lambda p: scan.newton(update, p, cell.init_state(), xs))(parameters)
+    expected = jax.jit(lambda: scan.sequential(cell.update, cell.init_state(), xs)[1])()
+    forms.assert_close(states, expected, 1e-10)
+    assert report.converged and report.iterations <= 25
+
+
+def doubling(p, h, x):
+    return p * h + jnp.sin(5 * h) + x
+
+
+def test_where_it_does_not_converge_the_loop_takes_over():
+    p, xs = jnp.array(1.0), jnp.linspace(0, 1, 16)
+    run = jax.jit(
+        lambda p, n, d: scan.newton(doubling, p, jnp.array(0.1), xs, max_iterations=n, damping=d),
+        static_argnums=(1, 2),
+    )
+    expected = scan.sequential(lambda h, x: doubling(p, h, x), jnp.array(0.1), xs)[1]
+    states, report = run(p, 3, 0.0)
+    assert not report.converged and report.iterations == 3
+    np.testing.assert_array_equal(states, expected)
+    states, report = run(p, 200, 0.5)
+    assert report.converged
+    np.testing.assert_allclose(states, expected, rtol=1e-9)
+
+
+def test_under_vmap_each_sequence_is_its_own():
+    cell = CELLS["rtu-tanh"]
+    xs = jax.random.normal(jax.random.key(0), (3, 20, 3)) * jnp.array([0.1, 1, 10])[:, None, None]
+    run = lambda method: forms.jit(  # noqa: E731
+        jax.vmap(lambda xs: cell.scan(cell.init_state(), xs, method=method)[1])
+    )(xs)
+    np.testing.assert_allclose(run("newton"), run("sequential"), rtol=1e-9, atol=1e-12)
+
+
+def test_a_nan_spoils_what_comes_after_it_and_no_more():
+    cell = CELLS["rtu-tanh"]
+    xs = jnp.ones((20, 3)).at[7].set(jnp.nan)
+    begin = jnp.arange(20) == 12
+    _, ys = forms.jit(lambda: cell.scan(cell.init_state(), xs, begin, method="newton"))()
+    bad = ~np.all(np.isfinite(ys), 1)
+    assert np.all(bad[7:12]) and not np.any(bad[:7]) and not np.any(bad[12:])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coupling": "full"}, r"`coupling` \(='full'\) must be one of units, dense"),
+        ({"damping": 1.0}, r"`damping` \(=1.0\) must be at least 0 and below 1"),
+        ({"max_iterations": 0}, r"`max_iterations` \(=0\) must be at least 1"),
+        ({"begin": jnp.zeros(4, bool)}, r"`initial` \(=None\) must be given with `begin`"),
+    ],
+)
+def test_bad_input_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        scan.newton(doubling, jnp.array(1.0), jnp.array(0.0), jnp.zeros(4), **options)
+
+
+def test_states_that_are_not_units_are_named():
+    with pytest.raises(ValueError, match=r"`state` has leaves of shapes .*`coupling='units'`"):
+        scan.newton(lambda p, h, x: h, (), (jnp.zeros(2), jnp.zeros(3)), jnp.zeros(4))
+    with pytest.raises(ValueError, match="`state` has a complex leaf"):
+        scan.newton(lambda p, h, x: h, (), jnp.zeros(2, complex), jnp.zeros(4))

@@ -11,11 +11,42 @@ from jaxtyping import Array
 
 from zoo._init import check_sizes
 from zoo.base import AbstractMemory
+from zoo.block_diagonal import BlockDiagonal
+from zoo.deltanet import DeltaNet
+from zoo.dnc import DNC
+from zoo.elman import Elman
+from zoo.elstm import ELSTM
+from zoo.felstm import FeLSTM
+from zoo.ffm import FFM
+from zoo.fwp import FWP
 from zoo.gru import GRU
+from zoo.indrnn import IndRNN
+from zoo.linear_attention import LinearAttention
+from zoo.linear_rnn import LinearRNN
+from zoo.linoss import LinOSS
+from zoo.lmu import LMU
 from zoo.lru import LRU
+from zoo.lstm import LSTM
+from zoo.mgu import MGU
+from zoo.mingru import MinGRU
+from zoo.minlstm import MinLSTM
 from zoo.mlp import MLP
+from zoo.mlstm import MLSTM
+from zoo.positional_mlp import PositionalMLP
+from zoo.qrnn import QRNN
+from zoo.retnet import RetNet
+from zoo.rotrnn import RotRNN
 from zoo.rtu import RTU, NonlinearRTU
+from zoo.rwkv import RWKV
+from zoo.s4d import S4D
+from zoo.s5 import S5
+from zoo.s6 import S6
+from zoo.shm import SHM
+from zoo.sru import SRU
 from zoo.stack import Block, Stack
+from zoo.tcn import TCN
+from zoo.transformer import Transformer
+from zoo.windowed import Windowed
 
 
 def _rtu(
@@ -35,11 +66,77 @@ def _rtu(
     return kind(inputs, hidden, r_min=r_min, r_max=r_max, max_phase=max_phase, key=key, **chosen)
 
 
+def _qrnn(inputs: int, hidden: int, *, window: int = 2, key: Array) -> AbstractMemory:
+    """A QRNN with filters as wide as the window; see `zoo.QRNN`."""
+    check_sizes(inputs=inputs, hidden=hidden, window=window)
+    return Windowed(QRNN(window * inputs, hidden, key=key), window)
+
+
+def _rwkv(inputs: int, hidden: int, *, key: Array) -> AbstractMemory:
+    """RWKV-4's mixing over time; see `zoo.RWKV`."""
+    check_sizes(inputs=inputs, hidden=hidden)
+    return Windowed(RWKV(2 * inputs, hidden, key=key), 2)
+
+
+def _frame_stack(
+    inputs: int, hidden: int, *, window: int = 4, activation: str = "relu", key: Array
+) -> AbstractMemory:
+    """A memoryless network that sees the last inputs side by side; see `zoo.MLP`."""
+    check_sizes(inputs=inputs, hidden=hidden, window=window)
+    return Windowed(MLP(window * inputs, hidden, activation=activation, key=key), window)
+
+
+def _gated_deltanet(
+    inputs: int, hidden: int, *, keys: int | None = None, rtrl: str = "exact", key: Array
+) -> AbstractMemory:
+    """A delta rule network whose memory decays; see `zoo.DeltaNet`."""
+    return DeltaNet(inputs, hidden, keys=keys, gated=True, rtrl=rtrl, key=key)
+
+
+def _deltanet(
+    inputs: int, hidden: int, *, keys: int | None = None, rtrl: str = "exact", key: Array
+) -> AbstractMemory:
+    """A delta rule network; see `zoo.DeltaNet`."""
+    return DeltaNet(inputs, hidden, keys=keys, rtrl=rtrl, key=key)
+
+
 _CELLS: dict[str, Callable[..., AbstractMemory]] = {
+    "block_diagonal": BlockDiagonal,
+    "deltanet": _deltanet,
+    "dnc": DNC,
+    "elman": Elman,
+    "elstm": ELSTM,
+    "felstm": FeLSTM,
+    "ffm": FFM,
+    "frame_stack": _frame_stack,
+    "fwp": FWP,
+    "gated_deltanet": _gated_deltanet,
     "gru": GRU,
+    "indrnn": IndRNN,
+    "linear_attention": LinearAttention,
+    "linear_rnn": LinearRNN,
+    "linoss": LinOSS,
+    "lmu": LMU,
     "lru": LRU,
+    "lstm": LSTM,
+    "mgu": MGU,
+    "mingru": MinGRU,
+    "minlstm": MinLSTM,
     "mlp": MLP,
+    "mlstm": MLSTM,
+    "positional_mlp": PositionalMLP,
+    "qrnn": _qrnn,
+    "retnet": RetNet,
+    "rotrnn": RotRNN,
     "rtu": _rtu,
+    "rwkv": _rwkv,
+    "s4d": S4D,
+    "s5": S5,
+    "s6": S6,
+    "shm": SHM,
+    "sru": SRU,
+    "tcn": TCN,
+    "transformer": Transformer,
 }
 
 

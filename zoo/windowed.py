@@ -1,0 +1,105 @@
+"""Memories that see the last inputs side by side."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from zoo._init import check_sizes
+from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
+
+
+class Windowed(AbstractMemory):
+    """A memory that is given a window of the last inputs: `cell([x_{t-k+1}, …, x_t])`.
+
+    Inputs before the beginning of an episode are zeros. The state is `(past, state of the cell)`,
+    `past` the last `window - 1` inputs, oldest first. A convolution over time in front of a cell,
+    as in the QRNN, is a linear map of the window, and so belongs to the cell.
+
+    In the RTRL forms the inputs kept from before a segment are constants: parameters of the cell
+    have the gradient of the whole past, an encoder in front learns from the present segment.
+    """
+
+    cell: AbstractMemory
+    window: int = eqx.field(static=True)
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, cell: AbstractMemory, window: int):
+        """**Arguments:**
+
+        - `cell`: a memory whose `inputs` are `window` times those of the whole.
+        - `window`: how many inputs it sees, the present one among them.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(window=window)
+        if cell.inputs % window:
+            raise ValueError(f"`window` (={window}) must divide the cell's inputs ({cell.inputs}).")
+        self.cell, self.window = cell, window
+        self.inputs, self.hidden = cell.inputs // window, cell.hidden
+
+    @property
+    def outputs(self) -> int:
+        """Those of the cell."""
+        return self.cell.outputs
+
+    def init_state(self) -> State:
+        """`(zeros, state of the cell)`."""
+        dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self.cell, eqx.is_inexact_array))]
+        real = jnp.finfo(jnp.result_type(*dtypes)).dtype
+        return jnp.zeros((self.window - 1, self.inputs), real), self.cell.init_state()
+
+    def step(
+        self, state: State, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[State, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.step`."""
+        self._check(x.shape, (self.inputs,), "x")
+        past, windows = self._windows(state[0], x[None], jnp.asarray(begin)[None])
+        inner, y = self.cell.step(state[1], windows[0], begin)
+        return (past, inner), y
+
+    def scan(
+        self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
+    ) -> tuple[State, Float[Array, "time outputs"]]:
+        """See `zoo.AbstractMemory.scan`."""
+        self._check_sequence(xs, begin)
+        past, windows = self._windows(state[0], xs, begin)
+        inner, ys = self.cell.scan(state[1], windows, begin)
+        return (past, inner), ys
+
+    def rtrl_init(self) -> Sensitivity:
+        """The sensitivity of the cell."""
+        return self.cell.rtrl_init()
+
+    def rtrl_scan(
+        self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
+    ) -> tuple[Carry, Float[Array, "time outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_scan`."""
+        (past, state), sensitivity = carry
+        self._check_sequence(xs, begin)
+        past, windows = self._windows(jax.lax.stop_gradient(past), xs, begin)
+        (state, sensitivity), ys = self.cell.rtrl_scan((state, sensitivity), windows, begin)
+        return ((jax.lax.stop_gradient(past), state), sensitivity), ys
+
+    def _windows(self, past, xs, begin):
+        """The past after the last step, and every step's window, oldest first."""
+        time, before = len(xs), self.window - 1
+        tokens = jnp.concatenate([past, xs])
+        lags = [tokens[before - j : before - j + time] for j in range(self.window)]
+        ends = [tokens[time + j : time + j + 1] for j in range(before)]
+        if begin is not None:
+            # Lag j is of the same episode unless one of the steps t-j+1 … t begins another.
+            flags = jnp.concatenate([jnp.zeros(before, bool), begin])
+            crossed = jnp.zeros(time, bool)
+            for j in range(1, self.window):
+                crossed = crossed | flags[before - j + 1 : before - j + 1 + time]
+                lags[j] = jnp.where(crossed[:, None], 0, lags[j])
+            later = jnp.zeros((), bool)
+            for j in reversed(range(before)):
+                ends[j] = jnp.where(later, 0, ends[j])
+                later = later | flags[time + j]
+        windows = jnp.concatenate(lags[::-1], axis=1)
+        return jnp.concatenate([past[:0], *ends]), windows

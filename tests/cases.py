@@ -1,7 +1,12 @@
 """The tables of the conformance suites: a new cell adds a row and gets every common test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
 
 import zoo
 from tests.zoo import examples
@@ -17,6 +22,8 @@ class CellCase:
       learn from the present segment; every other parameter has the gradient of the whole past.
     - `variant`: differs from another row in an activation or the readout only, so that what takes
       long need not be repeated for it.
+    - `growth`: `(c, p)`: outputs stay below `c (1 + scale)^p` for inputs of a scale.
+    - `reachable`: makes a state of random numbers one that the recurrence can be in.
     """
 
     name: str
@@ -24,6 +31,8 @@ class CellCase:
     diagonal: bool = True
     present: tuple[str, ...] = ()
     variant: bool = False
+    reachable: Callable[[Any], Any] = lambda state: state
+    growth: tuple[float, int] = (1e3, 1)
 
 
 def _square_lru(inputs, hidden, *, key):
@@ -36,6 +45,44 @@ def _nonlinear_relu(inputs, hidden, *, key):
 
 def _rtu(activation):
     return lambda inputs, hidden, *, key: zoo.RTU(inputs, hidden, activation=activation, key=key)
+
+
+def _with(kind, **options):
+    return lambda inputs, hidden, *, key: kind(inputs, hidden, key=key, **options)
+
+
+def _retnet(inputs, hidden, *, key):
+    return zoo.RetNet(inputs, hidden, heads=2 if hidden % 2 == 0 else 1, key=key)
+
+
+def _positive(state):
+    return jax.tree.map(np.abs, state)
+
+
+def _named(name, **options):
+    return lambda inputs, hidden, *, key: zoo.get(
+        name, inputs=inputs, hidden=hidden, key=key, **options
+    )
+
+
+def _counted(state):
+    """The last leaf is a number of steps, below the few that a small case remembers."""
+    *rest, count = jax.tree.leaves(state)
+    return jax.tree.unflatten(jax.tree.structure(state), [*rest, np.round(np.abs(count)) % 3])
+
+
+def _finite(state):
+    past, count = _counted(state)
+    return np.where(np.arange(len(past), 0, -1)[:, None] <= count, past, 0), count
+
+
+def _average(state):
+    past, (a, b, m, s) = state
+    return past, (a, np.abs(b) + 0.1, m, s)
+
+
+def _weights(state):
+    return jax.tree.map(lambda x: np.abs(x) / (4 + 4 * np.abs(x)), state)
 
 
 def _one_layer(inputs, hidden, *, key):
@@ -56,4 +103,87 @@ CELLS = (
     CellCase("real-gates", examples.RealGates),
     CellCase("complex-gates", examples.ComplexGates),
     CellCase("two-axes", examples.TwoAxes),
+    CellCase("monoid", examples.Affine, diagonal=False),
+    CellCase("block_diagonal", zoo.BlockDiagonal),
+    CellCase("elman", zoo.Elman, diagonal=False),
+    CellCase("elstm", zoo.ELSTM),
+    CellCase("felstm", zoo.FeLSTM, diagonal=False),
+    CellCase("ffm", _with(zoo.FFM, traces=3, contexts=2), diagonal=False),
+    CellCase("ffm-hadamard", _with(zoo.FFM, traces=3, contexts=2, hadamard=True), diagonal=False),
+    CellCase("fwp", _with(zoo.FWP, keys=3), diagonal=False, growth=(1e5, 2)),
+    CellCase("indrnn", _with(zoo.IndRNN, activation="tanh")),
+    CellCase(
+        "linear_attention",
+        _with(zoo.LinearAttention, keys=3),
+        diagonal=False,
+        reachable=_positive,
+    ),
+    CellCase("linear_rnn", zoo.LinearRNN),
+    CellCase("linoss", zoo.LinOSS),
+    CellCase("linoss-imex", _with(zoo.LinOSS, discretization="imex"), variant=True),
+    CellCase("lstm", zoo.LSTM, diagonal=False),
+    CellCase("mgu", zoo.MGU, diagonal=False),
+    CellCase("mingru", zoo.MinGRU),
+    CellCase("minlstm", zoo.MinLSTM),
+    CellCase("retnet", _retnet, diagonal=False),
+    CellCase("rotrnn", zoo.RotRNN),
+    CellCase("s4d", _with(zoo.S4D, states=2), diagonal=False),
+    CellCase("s5", zoo.S5),
+    CellCase("sru", zoo.SRU),
+    CellCase("deltanet", _named("deltanet", keys=3), diagonal=False),
+    CellCase("dnc", _with(zoo.DNC, slots=3, word=2), diagonal=False, reachable=_weights),
+    CellCase("frame_stack", _named("frame_stack"), diagonal=False),
+    CellCase("gated_deltanet", _named("gated_deltanet", keys=3), diagonal=False),
+    CellCase("lmu", _with(zoo.LMU, order=3, theta=4.0), diagonal=False),
+    CellCase("mlstm", _with(zoo.MLSTM, keys=3), diagonal=False),
+    CellCase("positional_mlp", zoo.PositionalMLP, diagonal=False, reachable=_counted),
+    CellCase("qrnn", _named("qrnn"), diagonal=False),
+    CellCase("rwkv", _named("rwkv"), diagonal=False, reachable=_average),
+    CellCase("s6", _with(zoo.S6, states=3), diagonal=False, growth=(1e3, 5)),
+    CellCase(
+        "shm",
+        _with(zoo.SHM, keys=3, calibrations=5),
+        diagonal=False,
+        reachable=_counted,
+        growth=(1e5, 3),
+    ),
+    CellCase("tcn", _with(zoo.TCN, blocks=2), diagonal=False, reachable=_finite),
+    CellCase(
+        "transformer",
+        _with(zoo.Transformer, depth=2, window=3),
+        diagonal=False,
+        reachable=_finite,
+    ),
 )
+
+
+# One row of every kind of recurrence and of every wrapper.
+_KINDS = (
+    "rtu", "rtu-nonlinear", "gru", "mlp", "stack", "real-gates", "complex-gates", "ffm", "fwp",
+    "deltanet", "qrnn", "tcn", "rwkv",
+    "monoid",
+)  # fmt: skip
+
+
+def for_each(cases: Iterable[CellCase], *, slow: bool = False) -> pytest.MarkDecorator:
+    """Run a test for every row, as `case`.
+
+    - `slow`: mark all rows slow but one of each kind of recurrence.
+    """
+    rows = [
+        pytest.param(
+            case,
+            id=case.name,
+            marks=[pytest.mark.slow] if slow and case.name not in _KINDS else [],
+        )
+        for case in cases
+    ]
+    return pytest.mark.parametrize("case", rows)
+
+
+def row_of(nodeid: str) -> str | None:
+    """The name of the row that a test is about, from pytest's name of the test."""
+    parameters = nodeid.partition("[")[2].removesuffix("]")
+    names = (case.name for case in CELLS)
+    found = [n for n in names if parameters == n or parameters.endswith(f"-{n}")]
+    return max(found, key=len, default=None)

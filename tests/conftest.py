@@ -37,7 +37,25 @@ _COMMON = {
 }
 hypothesis.settings.register_profile("default", max_examples=10, **_COMMON)
 hypothesis.settings.register_profile("thorough", max_examples=100, **_COMMON)
+# While writing a cell: the first failing example is enough to start with.
+hypothesis.settings.register_profile(
+    "draft", max_examples=2, phases=[hypothesis.Phase.generate], **_COMMON
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """All tests of one cell in one process: they share what they compile, which takes the time."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    from tests.cases import row_of
+
+    class ByCell(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return row_of(nodeid) or nodeid
+
+    return ByCell(config, log)
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def gradient_of(ppo, weight):
     return gradient(state.network)
 
 
-@pytest.mark.parametrize("memory", ["rtu", "gru"])
+@pytest.mark.parametrize("memory", ["rtu", pytest.param("gru", marks=pytest.mark.slow)])
 def test_the_three_gradients_agree_where_they_must(memory):
     weight = jnp.asarray(np.random.default_rng(0).normal(size=(16, 4)))
     bptt = gradient_of(small("bptt", memory), weight)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _measure, _online, gradients, scans
+from benchmarks import zoo as cells
 
 
 def _check_ratios(rows):
@@ -33,6 +34,19 @@ def test_scans(float32, tmp_path, capsys):
     saved = json.loads(path.read_text())
     assert [row["solver"] for row in saved["grid"]] == [row["solver"] for row in tables["grid"]]
     assert "| solver |" in capsys.readouterr().out
+
+
+def test_zoo(float32, tmp_path):
+    picture = tmp_path / "zoo.png"
+    tables = cells.run(cells.Options(quick=True, picture=picture))
+    assert [row["cell"] for row in tables["cells"]] == ["mlp", "rtu", "tcn"]
+    _check_ratios(tables["cells"] + tables["memax"])
+    assert picture.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(("name", "hidden"), [("rtu", 4), ("gru", 8), ("mlp", 8), ("fwp", 3)])
+def test_cells_are_compared_at_equal_state(name, hidden):
+    assert cells.hidden_for(name, 8, 3) == hidden
 
 
 @pytest.mark.parametrize(("dtype", "constant"), [("float32", True), ("complex64", False)])

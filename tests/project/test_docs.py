@@ -13,8 +13,9 @@ DOCS = source.ROOT / "docs"
 
 @pytest.mark.parametrize("package", source.PACKAGES)
 def test_api_page_shows_every_public_name(package: str):
-    page = (DOCS / "api" / f"{package}.md").read_text()
-    shown = {line.split(".")[-1] for line in re.findall(r"^::: (\S+)", page, re.M)}
+    pages = [DOCS / "api" / f"{package}.md", *(DOCS / "cells").glob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    shown = {line.split(".")[-1] for line in re.findall(rf"^::: ({package}\.\S+)", text, re.M)}
     public = importlib.import_module(package).__all__
     submodules = {f.stem for f in (source.ROOT / package).iterdir() if f.is_dir()}
     missing = sorted(set(public) - shown - submodules)

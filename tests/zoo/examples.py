@@ -123,7 +123,7 @@ class ComplexParameter(zoo.AbstractTimeInvariantCell):
         return state.real
 
 
-class AsDense(zoo.AbstractDenseCell):
+class AsDense(zoo.AbstractNonlinearCell):
     """Another cell's equations with no structure assumed: exact RTRL of its own parameters."""
 
     cell: zoo.AbstractCell
@@ -145,6 +145,10 @@ class AsDense(zoo.AbstractDenseCell):
 
     def readout(self, state, x):
         return self.cell.readout(state, x)
+
+    @property
+    def structure(self):
+        return rtrl.Dense()
 
 
 class WithDense(zoo.AbstractCell):
@@ -177,8 +181,8 @@ class WithDense(zoo.AbstractCell):
     def recurrence(self):
         return self.cell.recurrence()
 
-    def evolve(self, recurrence, state, xs, begin):
-        return self.cell.evolve(recurrence, state, xs, begin)
+    def evolve(self, recurrence, state, xs, begin, method="auto"):
+        return self.cell.evolve(recurrence, state, xs, begin, method)
 
 
 class Network(eqx.Module):
@@ -200,3 +204,37 @@ class Network(eqx.Module):
     def rtrl_scan(self, carry, xs, begin=None):
         carry, ys = self.memory.rtrl_scan(carry, jax.vmap(self.before)(xs), begin)
         return carry, jax.vmap(self.head)(ys)
+
+
+class Affine(zoo.AbstractMonoidCell):
+    """Products of affine maps `h ↦ A h + b`, both of them functions of the input."""
+
+    turn: jax.Array
+    drive: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        turn_key, drive_key = jax.random.split(key)
+        self.turn = 0.3 * jax.random.normal(turn_key, (hidden, hidden, inputs))
+        self.drive = jax.random.normal(drive_key, (hidden, inputs))
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self):
+        dtype = self.turn.dtype
+        return jnp.eye(self.hidden, dtype=dtype), jnp.zeros(self.hidden, dtype)
+
+    def lift(self, x):
+        return 0.5 * jnp.tanh(self.turn @ x), self.drive @ x
+
+    def combine(self, earlier, later):
+        (a, b), (later_a, later_b) = earlier, later
+        return later_a @ a, later_a @ b + later_b
+
+    def readout(self, state, x):
+        a, b = state
+        return b + jnp.sum(a, 1)

@@ -33,7 +33,7 @@ def _quick_compilation():
 QUICK = _quick_compilation()
 jit = functools.partial(eqx.filter_jit, compiler_options=QUICK)
 TIME, INPUTS, HIDDEN = 12, 3, 4
-LENGTHS = (1, 5, 12)
+LENGTHS = (1, 4, 12)
 
 
 def plain(memory, state, x):
@@ -45,6 +45,17 @@ def plain(memory, state, x):
             states.append(inner)
             x = block.after(x, y)
         return tuple(states), x
+    if isinstance(memory, zoo.Windowed):
+        past, inner = state
+        seen = jnp.concatenate([past, x[None]])
+        inner, y = plain(memory.cell, inner, seen.ravel())
+        return (seen[1:], inner), y
+    if isinstance(memory, zoo.AbstractFiniteMemory):
+        past, count = state
+        age = jnp.arange(len(past) + 1) - len(past) + count
+        seen = jnp.concatenate([past, x[None]])
+        y = memory.respond(seen, age)[-1]
+        return (seen[1:], jnp.minimum(count + 1, len(past))), y
     if isinstance(memory, Network):
         state, y = plain(memory.memory, state, memory.before(x))
         return state, memory.head(y)
@@ -187,7 +198,7 @@ def problem(case, seed, time=TIME, inputs=INPUTS, hidden=HIDDEN):
     arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
     arrays = jax.tree.map(lambda p: p + 0.3 * normal(rng, p), arrays)
     memory = eqx.combine(arrays, rest)
-    state = jax.tree.map(lambda h: normal(rng, h), memory.init_state())
+    state = case.reachable(jax.tree.map(lambda h: normal(rng, h), memory.init_state()))
     xs = rng.normal(size=(time, inputs))
     weights = rng.normal(size=(time, memory.outputs))
     return memory, (state, sensitivity), xs, weights

@@ -8,12 +8,17 @@ import numpy as np
 import zoo
 
 
+def gates_first(parameter):
+    """`[hidden, gates, ...]` as `[gates × hidden, ...]`, which Equinox has."""
+    return jnp.moveaxis(parameter, 1, 0).reshape(-1, *parameter.shape[2:])
+
+
 def test_gru_is_that_of_equinox():
     ours = zoo.GRU(3, 4, key=jax.random.key(0))
     theirs = eqx.tree_at(
         lambda c: (c.weight_ih, c.weight_hh, c.bias, c.bias_n),
         eqx.nn.GRUCell(3, 4, key=jax.random.key(1)),
-        (ours.w, ours.u, ours.b, ours.b_u),
+        (*(gates_first(p) for p in (ours.w, ours.u, ours.b)), ours.b_u),
     )
     rng = np.random.default_rng(0)
     xs, state = jnp.asarray(rng.normal(size=(6, 3))), jnp.asarray(rng.normal(size=4))
@@ -27,7 +32,8 @@ def test_gru_is_that_of_equinox():
     np.testing.assert_allclose(got, expected, rtol=1e-12)
     weights = jnp.asarray(rng.normal(size=got.shape))
     g, e = our_pullback(weights)[0], pullback(weights)[0]
-    for mine, other in ((g.w, e.weight_ih), (g.u, e.weight_hh), (g.b, e.bias), (g.b_u, e.bias_n)):
+    pairs = ((g.w, e.weight_ih), (g.u, e.weight_hh), (g.b, e.bias))
+    for mine, other in (*((gates_first(a), b) for a, b in pairs), (g.b_u, e.bias_n)):
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 
 

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 import rtrl
-from tests.cases import CELLS
+from tests.cases import CELLS, for_each
 from tests.zoo import forms
 from tests.zoo.examples import AsDense, ComplexParameter, WithDense
 from tests.zoo.forms import TIME, assert_close
 
-every_cell = pytest.mark.parametrize(
-    "case", [case for case in CELLS if not case.variant], ids=lambda case: case.name
-)
+every_cell = for_each((case for case in CELLS if not case.variant), slow=True)
 
 
 def case_named(name):
@@ -96,12 +94,12 @@ def test_the_second_call_does_not_compile(case):
 
 
 @every_cell
-@pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize("length", [1, 4])
 def test_nothing_flows_through_a_carry(case, length):
     """Neither into the one that comes in nor out of the one that goes out."""
     memory, carry, xs, weights = forms.problem(case, 0)
     begin = np.zeros(length, bool)
-    carry, _ = forms.segment(memory, carry, xs[:5], np.zeros(5, bool), weights[:5])[0]
+    carry, _ = forms.segment(memory, carry, xs[:4], np.zeros(4, bool), weights[:4])[0]
     xs, weights = xs[:length], weights[:length]
 
     @forms.jit
@@ -128,10 +126,10 @@ def test_a_nan_does_not_survive_a_begin(case, bad):
     memory, (_, sensitivity), xs, weights = forms.problem(case, 0)
     carry = (memory.init_state(), sensitivity)
     poisoned = jax.tree.map(lambda x: jnp.full_like(x, bad), carry)
-    begin = np.arange(5) == 0
-    expected = forms.segment(memory, carry, xs[:5], begin, weights[:5])
+    begin = np.arange(4) == 0
+    expected = forms.segment(memory, carry, xs[:4], begin, weights[:4])
     for part in (poisoned, (poisoned[0], sensitivity), (carry[0], poisoned[1])):
-        got = forms.segment(memory, part, xs[:5], begin, weights[:5])
+        got = forms.segment(memory, part, xs[:4], begin, weights[:4])
         jax.tree.map(np.testing.assert_array_equal, got, expected)
     expected = forms.looped(memory, carry, xs, np.arange(TIME) % 5 == 0, weights)
     got = forms.looped(memory, poisoned, xs, np.arange(TIME) % 5 == 0, weights)
@@ -144,9 +142,9 @@ def test_a_nan_does_not_survive_a_begin_inside_a_segment(case):
     memory, (_, sensitivity), xs, weights = forms.problem(case, 0)
     carry = (memory.init_state(), sensitivity)
     poisoned = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), carry)
-    begin = np.arange(5) == 2
-    (expected, ys), _, _ = forms.segment(memory, carry, xs[:5], begin, weights[:5])
-    (got, poisoned_ys), _, scanned = forms.segment(memory, poisoned, xs[:5], begin, weights[:5])
+    begin = np.arange(4) == 2
+    (expected, ys), _, _ = forms.segment(memory, carry, xs[:4], begin, weights[:4])
+    (got, poisoned_ys), _, scanned = forms.segment(memory, poisoned, xs[:4], begin, weights[:4])
     assert_close(poisoned_ys[2:], ys[2:])
     assert_close(scanned[0], expected[0])
     assert_close(scanned[1][2:], ys[2:])
@@ -158,16 +156,16 @@ def test_a_nan_does_not_survive_a_begin_inside_a_segment(case):
 def test_float32(case):
     """Dtypes stay what they are, and results agree with float64 to what float32 allows."""
     memory, carry, xs, weights = forms.problem(case, 1)
-    begin = np.arange(TIME) == 4
+    begin = np.arange(TIME) == 3
 
     def single(tree):
         cast = {np.dtype("float64"): np.float32, np.dtype("complex128"): np.complex64}
         return jax.tree.map(lambda x: x.astype(cast[x.dtype]) if eqx.is_array_like(x) else x, tree)
 
     arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
-    small = (eqx.combine(single(arrays), rest), single(carry), single(xs[:5]))
-    expected = forms.segment(memory, carry, xs[:5], begin[:5], weights[:5])
-    got = forms.segment(*small, begin[:5], single(weights[:5]))
+    small = (eqx.combine(single(arrays), rest), single(carry), single(xs[:4]))
+    expected = forms.segment(memory, carry, xs[:4], begin[:4], weights[:4])
+    got = forms.segment(*small, begin[:4], single(weights[:4]))
     for g, e in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         assert g.dtype.itemsize * 2 == e.dtype.itemsize
     assert_close(got, expected, 1e-4)
@@ -195,7 +193,8 @@ def test_a_hundred_thousand_steps(case, float32):
     for leaf in jax.tree.leaves(((ends, stepped), largest, last)):
         assert leaf.dtype in (jnp.float32, jnp.complex64)
         assert np.all(np.isfinite(leaf))
-    assert np.all(largest <= 1e3 * (1 + scales))
+    bound, power = case.growth
+    assert np.all(largest <= bound * (1 + scales) ** power)
     for one, other in zip(jax.tree.leaves(ends), jax.tree.leaves(stepped), strict=True):
         for i in range(3):
             assert_close(one[i], other[i], 1e-4)
@@ -244,11 +243,7 @@ def coupling(cell, state, x):
     ]
 
 
-diagonal_cells = pytest.mark.parametrize(
-    "case",
-    [case for case in CELLS if case.diagonal and not case.variant],
-    ids=lambda case: case.name,
-)
+diagonal_cells = for_each((case for case in CELLS if case.diagonal and not case.variant), slow=True)
 
 
 @diagonal_cells
@@ -261,22 +256,14 @@ def test_a_cell_claimed_diagonal_is(case):
     touched = coupling(cell, state, xs[0])
     for mask in touched:
         assert not np.any(mask & ~np.eye(len(mask), dtype=bool))
-    assert all(np.any(mask) for mask in touched)
+    assert np.any(touched[0])
 
 
 def test_a_dense_cell_is_found_out():
     cell, (state, _), xs, _ = forms.problem(case_named("gru"), 0)
     assert isinstance(cell.structure, rtrl.Dense)
-    with pytest.raises(AssertionError):  # three gates side by side: no leading axis of units
-        coupling(cell, state, xs[0])
-    dense = eqx.tree_at(lambda c: (c.w, c.u, c.b), cell, (cell.w[:4], cell.u[:4], cell.b[:4]))
-
-    class Elman(AsDense):
-        def evolve(self, recurrence, state, xs, begin):
-            c = recurrence.cell
-            return jnp.tanh(c.w @ xs[0] + c.u @ state + c.b)[None]
-
-    assert np.any(coupling(Elman(dense), state, xs[0])[0] & ~np.eye(4, dtype=bool))
+    of_state = coupling(cell, state, xs[0])[0]
+    assert np.any(of_state & ~np.eye(len(of_state), dtype=bool))
 
 
 @diagonal_cells
@@ -284,13 +271,13 @@ def test_a_dense_cell_is_found_out():
 def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
     """Of the cell's own parameters; of its `recurrence()`, complex where that is complex."""
     cell, carry, xs, weights = forms.problem(case, 2)
-    begin = np.isin(np.arange(10), [3, 7])
-    xs, weights = xs[:10], weights[:10]
-    ends, ys, _, (expected, d_xs) = forms.segments(cell, carry, xs, begin, weights, [5, 5])
+    begin = np.isin(np.arange(8), [2, 6])
+    xs, weights = xs[:8], weights[:8]
+    ends, ys, _, (expected, d_xs) = forms.segments(cell, carry, xs, begin, weights, [4, 4])
     dense = wrapper(cell)
     carry = (carry[0], dense.rtrl_init())
     dense_ends, dense_ys, _, (got, dense_d_xs) = forms.segments(
-        dense, carry, xs, begin, weights, [5, 5]
+        dense, carry, xs, begin, weights, [4, 4]
     )
     assert_close(dense_ys, ys)
     assert_close(dense_ends[-1][1][0], ends[-1][1][0])
@@ -302,6 +289,7 @@ def test_a_cell_may_have_complex_parameters():
     """They say nothing of the inputs, which stay real."""
     cell = ComplexParameter(3, 4, key=jax.random.key(0))
     sensitivity = cell.rtrl_init()
-    assert [leaf.shape for leaf in jax.tree.leaves(sensitivity)] == [(4,), (4, 3)]
+    shapes = [leaf.shape for leaf in jax.tree.leaves(sensitivity)]
+    assert shapes == [(4,), (4,), (4, 3), (4, 3)]
     _, ys = cell.rtrl_scan((cell.init_state(), sensitivity), jnp.ones((5, 3)))
     assert ys.shape == (5, 4) and ys.dtype == jnp.float64

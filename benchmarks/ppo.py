@@ -34,6 +34,8 @@ class Options:
     """Name of the cell."""
     hidden: int = 96
     """Recurrent units."""
+    encoder_size: int = 64
+    """Width of the layer in front of the memory; 0 for none."""
     num_envs: int = 64
     """Environments side by side."""
     rollout_length: int = 128
@@ -76,6 +78,7 @@ def run(options: Options) -> list[Row]:
             env=options.env,
             memory=zoo.spec(options.memory, hidden=hidden),
             gradient=gradient,
+            encoder_size=options.encoder_size,
             **sizes,
         )
         state = jax.jit(lambda key, ppo=ppo: ppo.init(key=key))(jax.random.key(0))
@@ -93,7 +96,8 @@ def run(options: Options) -> list[Row]:
         }
         for name, m in results.items()
     ]
-    title = f"PPO on {options.env}, {options.memory} of {hidden} units, {sizes}"
+    network = f"{options.memory} of {hidden} units, encoder {options.encoder_size}"
+    title = f"PPO on {options.env}, {network}, {sizes}"
     options.output.table(heading(title, budget=budget), rows)
     options.output.save({"ppo": rows})
     return rows

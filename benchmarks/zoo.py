@@ -1,0 +1,240 @@
+"""Every cell at equal state size: parameters, scans, steps, RTRL and memory.
+
+python -m benchmarks.zoo --markdown
+python -m benchmarks.zoo --cells rtu lru gru --picture zoo.png
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import tyro
+
+import zoo
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
+
+BASELINE = "mlp"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `python -m benchmarks.zoo` measures."""
+
+    cells: tuple[str, ...] = zoo.names()
+    """Names of cells."""
+    state: int = 256
+    """Real numbers of state that every cell comes as close to as it can."""
+    inputs: int = 64
+    """Width of the input."""
+    times: tuple[int, ...] = (1024, 16_384)
+    """Numbers of steps of the scans."""
+    batch: int = 16
+    """Sequences side by side."""
+    most: int = 1_000_000
+    """Numbers of sensitivity per environment above which RTRL is not measured."""
+    picture: Path | None = None
+    """Also draw the times to this file."""
+    quick: bool = False
+    """Small and short, to see that it works."""
+    output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
+
+
+_QUICK = {"cells": ("mlp", "rtu", "tcn"), "state": 8, "inputs": 3, "times": (16,), "batch": 2}
+
+
+def hidden_for(name: str, state: int, inputs: int) -> int:
+    """The `hidden` whose state comes closest to `state` real numbers.
+
+    **Arguments:**
+
+    - `name`: a cell's.
+    - `state`: real numbers.
+    - `inputs`: width of the input.
+
+    **Returns:**
+
+    `hidden`; `state` itself where the state does not depend on it.
+    """
+
+    def size(hidden):
+        state = eqx.filter_eval_shape(
+            lambda: zoo.get(name, hidden=hidden, inputs=inputs).init_state()
+        )
+        return sum(x.size * (1 + jnp.iscomplexobj(x)) for x in jax.tree.leaves(state))
+
+    if size(1) == size(state):
+        return state
+    low, high = 1, state
+    while low < high:  # the smallest that reaches it
+        middle = (low + high) // 2
+        low, high = (low, middle) if size(middle) >= state else (middle + 1, high)
+    return min((h for h in (low - 1, low) if h), key=lambda h: abs(size(h) - state))
+
+
+def _loss(cell, form, carry, xs):
+    _, ys = jax.vmap(getattr(cell, form), (0, 1), (0, 1))(carry, xs)
+    return jnp.sum(ys**2)
+
+
+def row_for(name: str, options: Options, budget: Budget) -> Row:
+    """The row of one cell; times in milliseconds, memory in megabytes or kilobytes."""
+    hidden = hidden_for(name, options.state, options.inputs)
+    cell = zoo.get(name, hidden=hidden, inputs=options.inputs)
+    arrays, static = eqx.partition(cell, eqx.is_array)
+    shapes = jax.eval_shape(cell.rtrl_init)
+    kept = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+    def batched(tree):
+        return jax.tree.map(lambda x: jnp.stack([x] * options.batch), tree)
+
+    state = batched(cell.init_state())
+    xs = jax.random.normal(jax.random.key(0), (max(options.times), options.batch, options.inputs))
+
+    def forward(arrays, state, xs):
+        cell = eqx.combine(arrays, static)
+        return jax.vmap(cell.scan, (0, 1), (0, 1))(state, xs)
+
+    def gradient(form, arrays, carry, xs):
+        loss = lambda arrays: _loss(eqx.combine(arrays, static), form, carry, xs)  # noqa: E731
+        return jax.grad(loss)(arrays)
+
+    def step(arrays, state, x):
+        return jax.vmap(eqx.combine(arrays, static).step)(state, x)
+
+    candidates: dict[str, tuple[Callable, tuple]] = {"step": (step, (arrays, state, xs[0]))}
+    for time in options.times:
+        candidates[f"forward {time}"] = forward, (arrays, state, xs[:time])
+        candidates[f"gradient {time}"] = partial(gradient, "scan"), (arrays, state, xs[:time])
+    if kept <= options.most:
+        carry = state, batched(cell.rtrl_init())
+        candidates["rtrl"] = partial(gradient, "rtrl_scan"), (arrays, carry, xs[:1])
+    results = compete(candidates, budget=budget)
+    row = {
+        "cell": name,
+        "hidden": hidden,
+        "state": cell.state_size,
+        "parameters": sum(x.size for x in jax.tree.leaves(arrays)),
+    }
+    for time in options.times:
+        one, other = results[f"forward {time}"], results[f"gradient {time}"]
+        row[f"forward {time}, ms"] = one.run_seconds * 1e3
+        row[f"gradient {time}, ms"] = other.run_seconds * 1e3
+        row[f"gradient {time}, temp MB"] = other.temp_bytes / 1e6
+    row["compile s"] = results[f"gradient {options.times[0]}"].compile_seconds
+    row["step µs"] = results["step"].run_seconds * 1e6
+    row["state kB"] = tree_bytes(cell.init_state()) / 1e3
+    row["sensitivity kB"] = tree_bytes(shapes) / 1e3
+    row["RTRL step µs"] = results["rtrl"].run_seconds * 1e6 if "rtrl" in results else float("nan")
+    return row
+
+
+def against_memax(options: Options, budget: Budget) -> list[Row]:
+    """The LRU of memax and ours, in turn; as many inputs as units, which memax insists on."""
+    try:
+        from memax.equinox.semigroups.lru import LRU
+    except ImportError:
+        return []
+    width, time = options.state, options.times[0]
+    other, other_static = eqx.partition(LRU(width, width, key=jax.random.key(0)), eqx.is_array)
+    cell = zoo.get("lru", hidden=width)
+    ours, our_static = eqx.partition(cell, eqx.is_array)
+    xs = jax.random.normal(jax.random.key(0), (time, options.batch, width))
+    begin = jnp.zeros(time, bool)
+
+    def run_theirs(arrays, xs):
+        model = eqx.combine(arrays, other_static)
+
+        def of_one(xs):
+            return model(model.initialize_carry(), (xs, begin))[1]
+
+        return jax.vmap(of_one, 1, 1)(xs)
+
+    def run_ours(arrays, xs):
+        cell = eqx.combine(arrays, our_static)
+        return jax.vmap(lambda xs: cell.scan(cell.init_state(), xs, begin)[1], 1, 1)(xs)
+
+    def with_gradient(run):
+        return lambda arrays, xs: jax.grad(lambda a: jnp.sum(run(a, xs) ** 2))(arrays)
+
+    candidates = {}
+    for name, run, arrays in (("memax", run_theirs, other), ("ours", run_ours, ours)):
+        candidates[f"{name}, forward"] = run, (arrays, xs)
+        candidates[f"{name}, gradient"] = with_gradient(run), (arrays, xs)
+    results = compete(candidates, budget=budget)
+    rows = []
+    for direction in ("forward", "gradient"):
+        base, own = results[f"memax, {direction}"], results[f"ours, {direction}"]
+        rows.append(
+            {
+                "lru": direction,
+                "memax, ms": base.run_seconds * 1e3,
+                "ours, ms": own.run_seconds * 1e3,
+                "× faster": ratio(base.run_seconds, own.run_seconds),
+                "memax, temp MB": base.temp_bytes / 1e6,
+                "ours, temp MB": own.temp_bytes / 1e6,
+                "memax, compile s": base.compile_seconds,
+                "ours, compile s": own.compile_seconds,
+            }
+        )
+    return rows
+
+
+def draw(rows: list[Row], options: Options, path: Path) -> None:
+    """Bars of the gradient's time of every cell, one panel for each number of steps."""
+    import matplotlib.pyplot as plt
+
+    times = options.times
+    figure, axes = plt.subplots(
+        1, len(times), figsize=(5 * len(times), 0.22 * len(rows) + 1), squeeze=False, sharey=True
+    )
+    ordered = sorted(rows, key=lambda row: row[f"gradient {times[0]}, ms"], reverse=True)
+    for axis, time in zip(axes[0], times, strict=True):
+        names = [row["cell"] for row in ordered]
+        axis.barh(names, [row[f"gradient {time}, ms"] for row in ordered], color="#3f51b5")
+        axis.barh(names, [row[f"forward {time}, ms"] for row in ordered], color="#9fa8da")
+        axis.set_xscale("log")
+        axis.set_xlabel(f"ms for {time:,} steps × {options.batch}")
+        axis.grid(axis="x", alpha=0.3)
+        axis.margins(y=0.01)
+    axes[0][0].set_title("with gradient (dark), forward (light)", fontsize=9, loc="left")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def run(options: Options) -> dict[str, list[Row]]:
+    """Measure and print.
+
+    **Arguments:**
+
+    - `options`: see `Options`.
+
+    **Returns:**
+
+    The rows of the tables `cells` and `memax`.
+    """
+    budget = Budget(seconds=0.3, least=3, compilations=1)
+    if options.quick:
+        budget, options = QUICK, replace(options, **_QUICK)
+    rows = [row_for(name, options, budget) for name in options.cells]
+    base = next((row for row in rows if row["cell"] == BASELINE), None)
+    if base is not None:
+        key = f"gradient {options.times[0]}, ms"
+        rows = [{**row, "× mlp's gradient": ratio(row[key], base[key])} for row in rows]
+    title = f"Cells with a state of about {options.state}, {options.inputs} inputs, "
+    options.output.table(heading(f"{title}batch {options.batch}", budget=budget), rows)
+    tables = {"cells": rows, "memax": against_memax(options, budget)}
+    if tables["memax"]:
+        options.output.table("LRU: memax and ours", tables["memax"])
+    if options.picture is not None:
+        draw(rows, options, options.picture)
+    options.output.save(tables)
+    return tables
+
+
+if __name__ == "__main__":
+    run(tyro.cli(Options, description=__doc__))

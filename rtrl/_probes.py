@@ -93,8 +93,7 @@ def total(terms: list[tuple[Array, Array | None]], like: Array) -> Array:
 def contract_trailing(trace: Array, tangent: Array, units: int) -> Array:
     """The sum of `trace * tangent` over the axes behind the first `units`.
 
-    A matrix product, so that its transpose sums over a batch by one as well: summing what was
-    multiplied entry by entry takes XLA's CPU code five times as long.
+    A matrix product, so that its transpose may sum over a batch by one as well.
     """
     if trace.ndim == units:
         return trace * tangent

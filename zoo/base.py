@@ -104,8 +104,9 @@ class AbstractMemory(eqx.Module):
         A pytree of zeros; see `rtrl.init`.
         """
 
+    @abstractmethod
     def rtrl_step(
-        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
+        self, carry: Carry, x: Float[Array, " inputs"], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         """One step whose gradient is that of the whole past.
 
@@ -126,9 +127,6 @@ class AbstractMemory(eqx.Module):
 
         `ValueError` for an `x` of another shape.
         """
-        self._check(x.shape, (self.inputs,), "x")
-        carry, ys = self.rtrl_scan(carry, x[None], jnp.asarray(begin)[None])
-        return carry, ys[0]
 
     @abstractmethod
     def rtrl_scan(
@@ -291,18 +289,29 @@ class AbstractCell(AbstractMemory):
 
         return rtrl.init(self.structure, run, recurrence, state, x)
 
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_step`."""
+        self._check(x.shape, (self.inputs,), "x")
+        carry, ys = self._segment(carry, x[None], jnp.asarray(begin)[None], products=True)
+        return carry, ys[0]
+
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
         """See `zoo.AbstractMemory.rtrl_scan`."""
         self._check_sequence(xs, begin)
+        return self._segment(carry, xs, begin, products=False)
+
+    def _segment(self, carry, xs, begin, *, products):
         start, sensitivity = jax.lax.stop_gradient(carry)
         known = sensitivity
         if begin is not None:
             start = scan.reset(begin[0], self.init_state(), start)
             known = self.structure.reset(begin[0], sensitivity)
         recurrence = self.recurrence()
-        supplied = rtrl.supply(self.structure, recurrence, start, known)
+        supplied = rtrl.supply(self.structure, recurrence, start, known, products=products)
         end, ys = self._outputs(self.evolve(recurrence, supplied, xs, begin), xs)
         recurrence, start, sensitivity, xs = _detached(recurrence, start, sensitivity, xs)
         sensitivity = rtrl.roll(

@@ -84,6 +84,14 @@ class AbstractFiniteMemory(AbstractMemory):
         """Nothing."""
         return ()
 
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_step`."""
+        state, sensitivity = jax.lax.stop_gradient(carry)
+        state, y = self.step(state, x, begin)
+        return (jax.lax.stop_gradient(state), sensitivity), y
+
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:

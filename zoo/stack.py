@@ -113,6 +113,18 @@ class Stack(AbstractMemory):
         """The sensitivities of the blocks, from the first to the last."""
         return tuple(block.cell.rtrl_init() for block in self.blocks)
 
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_step`."""
+        carries = []
+        for block, *inner in zip(self.blocks, *carry, strict=True):
+            inner, y = block.cell.rtrl_step(tuple(inner), block.before(x), begin)
+            carries.append(inner)
+            x = block.after(x, y)
+        states, sensitivities = zip(*carries, strict=True)
+        return (states, sensitivities), x
+
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:

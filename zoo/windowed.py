@@ -74,6 +74,17 @@ class Windowed(AbstractMemory):
         """The sensitivity of the cell."""
         return self.cell.rtrl_init()
 
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """See `zoo.AbstractMemory.rtrl_step`."""
+        (past, state), sensitivity = carry
+        self._check(x.shape, (self.inputs,), "x")
+        past = jax.lax.stop_gradient(past)
+        past, windows = self._windows(past, x[None], jnp.asarray(begin)[None])
+        (state, sensitivity), y = self.cell.rtrl_step((state, sensitivity), windows[0], begin)
+        return ((jax.lax.stop_gradient(past), state), sensitivity), y
+
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:

@@ -54,7 +54,7 @@ def library_step(cell, carry, x, target, *, axis: int = 0):
 def plain_parameters(cell: zoo.RTU) -> dict[str, jax.Array]:
     """The parameters of a linear RTU for `plain_step`."""
     p = cell.parameters
-    return {"nu": p.nu_log, "theta": p.theta_log, "w1": p.w1, "w2": p.w2}
+    return {"nu": p.nu, "theta": p.theta, "w1": p.w1, "w2": p.w2}
 
 
 def plain_carry(parameters: dict[str, jax.Array], batch: int) -> Any:

@@ -92,6 +92,7 @@ def _one_layer(inputs, hidden, *, key):
 CELLS = (
     CellCase("rtu", zoo.RTU),
     CellCase("rtu-tanh", _rtu("tanh"), variant=True),
+    CellCase("rtu-sigmoid", _with(zoo.RTU, modulus="sigmoid", phase="direct"), variant=True),
     CellCase("rtu-identity", _rtu("identity"), variant=True),
     CellCase("rtu-nonlinear", zoo.NonlinearRTU),
     CellCase("rtu-nonlinear-relu", _nonlinear_relu, variant=True),

@@ -1,7 +1,9 @@
 """Initial values that several cells share, and the checks of their arguments."""
 
 import math
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -42,6 +44,12 @@ def check_sizes(**sizes: int) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"`{name}` (={size!r}) must be a whole number of at least 1.")
+
+
+def real_dtype(module: eqx.Module) -> Any:
+    """The real dtype of a module's parameters: inputs are real even where they are not."""
+    dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array))]
+    return jnp.finfo(jnp.result_type(*dtypes)).dtype
 
 
 def discretize(rule: str, a: Array, step: Array) -> tuple[Array, Array]:

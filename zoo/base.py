@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
 import scan
+from zoo._init import real_dtype
 
 State = Any
 Sensitivity = Any
@@ -280,9 +281,7 @@ class AbstractCell(AbstractMemory):
     def rtrl_init(self) -> Sensitivity:
         """See `zoo.AbstractMemory.rtrl_init`."""
         recurrence, state = self.recurrence(), self.init_state()
-        dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))]
-        real = jnp.finfo(jnp.result_type(*dtypes)).dtype  # inputs are, even if parameters are not
-        x = jax.ShapeDtypeStruct((1, self.inputs), real)
+        x = jax.ShapeDtypeStruct((1, self.inputs), real_dtype(self))
 
         def run(recurrence, state, xs):
             return self._end(recurrence, state, xs, None)

@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from zoo._counts import positions
+from zoo._init import real_dtype
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity
 
 State = tuple[Float[Array, "reach inputs"], Float[Array, ""]]
@@ -48,8 +48,7 @@ class AbstractFiniteMemory(AbstractMemory):
 
     def init_state(self) -> State:
         """Zeros."""
-        dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))]
-        dtype = jnp.result_type(*dtypes)
+        dtype = real_dtype(self)
         return jnp.zeros((self.reach, self.inputs), dtype), jnp.zeros((), dtype)
 
     def step(

@@ -58,12 +58,24 @@ def _rtu(
     r_min: float = 0.0,
     r_max: float = 1.0,
     max_phase: float = 6.283185307179586,
+    modulus: str = "exp_exp",
+    phase: str = "exp",
     key: Array,
 ) -> AbstractMemory:
     """A linear or nonlinear RTU; see `zoo.RTU` and `zoo.NonlinearRTU`."""
     chosen = {} if activation is None else {"activation": activation}
     kind = NonlinearRTU if nonlinear else RTU
-    return kind(inputs, hidden, r_min=r_min, r_max=r_max, max_phase=max_phase, key=key, **chosen)
+    return kind(
+        inputs,
+        hidden,
+        r_min=r_min,
+        r_max=r_max,
+        max_phase=max_phase,
+        modulus=modulus,
+        phase=phase,
+        key=key,
+        **chosen,
+    )
 
 
 def _qrnn(inputs: int, hidden: int, *, window: int = 2, key: Array) -> AbstractMemory:

@@ -9,30 +9,56 @@ from zoo._activations import activation as activation_of
 from zoo._init import check_sizes, linear_weights, ring
 from zoo.kinds import AbstractDiagonalCell, AbstractTimeInvariantCell
 
+_MODULI = ("exp_exp", "exp", "sigmoid", "direct")
+_PHASES = ("exp", "direct")
+_CLOSEST = 1 - 1e-6  # to 1, for a modulus that is learned as it is: γ has an infinite slope at 1
+
 
 class _Parameters(eqx.Module):
-    """What both units learn: decay, frequency and input weights."""
+    """What both units learn: decay ν, frequency ϑ and input weights."""
 
-    nu_log: Float[Array, " hidden"]
-    theta_log: Float[Array, " hidden"]
+    nu: Float[Array, " hidden"]
+    theta: Float[Array, " hidden"]
     w1: Float[Array, "hidden inputs"]
     w2: Float[Array, "hidden inputs"]
+    modulus: str = eqx.field(static=True)
+    phase: str = eqx.field(static=True)
 
-    def __init__(self, inputs, hidden, r_min, r_max, max_phase, key):
+    def __init__(self, inputs, hidden, r_min, r_max, max_phase, modulus, phase, key):
         check_sizes(inputs=inputs, hidden=hidden)
+        for name, value, known in (("modulus", modulus, _MODULI), ("phase", phase, _PHASES)):
+            if value not in known:
+                raise ValueError(f"`{name}` (={value!r}) must be one of {', '.join(known)}.")
         ring_key, key1, key2 = jax.random.split(key, 3)
-        self.nu_log, self.theta_log = ring(ring_key, hidden, r_min, r_max, max_phase)
+        nu_log, theta_log = ring(ring_key, hidden, r_min, r_max, max_phase)
+        decay = jnp.exp(nu_log)
+        self.nu = {
+            "exp_exp": nu_log,
+            "exp": decay,
+            "sigmoid": -decay - jnp.log(-jnp.expm1(-decay)),
+            "direct": jnp.exp(-decay),
+        }[modulus]
+        self.theta = theta_log if phase == "exp" else jnp.exp(theta_log)
         self.w1 = linear_weights(key1, (hidden, inputs), inputs)
         self.w2 = linear_weights(key2, (hidden, inputs), inputs)
+        self.modulus, self.phase = modulus, phase
 
     def rotation(self):
         """`(r cos θ, r sin θ, γ)` with `γ = √(1 - r²)`."""
-        decay = jnp.exp(self.nu_log)
-        theta = jnp.exp(self.theta_log)
-        r = jnp.exp(-decay)
-        # 1 - r² as -expm1(-2 exp ν): no cancellation where r is close to 1.
-        gamma = jnp.sqrt(-jnp.expm1(-2 * decay))
+        theta = jnp.exp(self.theta) if self.phase == "exp" else self.theta
+        r, gamma = self._modulus()
         return r * jnp.cos(theta), r * jnp.sin(theta), gamma
+
+    def _modulus(self):
+        """`(r, γ)`, without cancellation where r is close to 1."""
+        if self.modulus == "sigmoid":
+            r = jax.nn.sigmoid(self.nu)
+            return r, jnp.sqrt(jax.nn.sigmoid(-self.nu) * (1 + r))
+        if self.modulus == "direct":
+            r = jnp.clip(self.nu, 0, _CLOSEST)
+            return r, jnp.sqrt((1 - r) * (1 + r))
+        decay = jnp.exp(self.nu) if self.modulus == "exp_exp" else jnp.abs(self.nu)
+        return jnp.exp(-decay), jnp.sqrt(-jnp.expm1(-2 * decay))
 
 
 class RTU(AbstractTimeInvariantCell):
@@ -46,6 +72,9 @@ class RTU(AbstractTimeInvariantCell):
 
     which is the complex recurrence `h' = λ h + γ (W1 + i W2) x` with `λ = r e^{iθ}`; the state is
     that complex number. γ is computed from r and differentiated through.
+
+    Other parameterisations that the paper compares: `modulus="exp"`, `r = exp(-|ν|)`; `"sigmoid"`,
+    `r = σ(ν)`; `"direct"`, r itself, clipped to [0, 1); `phase="direct"`, `θ = ϑ`.
 
     Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et
     al. (2024).
@@ -65,6 +94,8 @@ class RTU(AbstractTimeInvariantCell):
         r_min: float = 0.0,
         r_max: float = 1.0,
         max_phase: float = 6.283185307179586,
+        modulus: str = "exp_exp",
+        phase: str = "exp",
         key: Array,
     ):
         """**Arguments:**
@@ -74,6 +105,8 @@ class RTU(AbstractTimeInvariantCell):
         - `activation`: of the output: `"relu"`, `"tanh"`, `"identity"`, `"silu"` or `"gelu"`.
         - `r_min`, `r_max`: the initial `r²` is uniform in [r_min², r_max²].
         - `max_phase`: the initial `θ` is uniform in (0, max_phase), in radians per step.
+        - `modulus`: how r is learned: `"exp_exp"`, `"exp"`, `"sigmoid"` or `"direct"`.
+        - `phase`: how θ is learned: `"exp"` or `"direct"`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -81,7 +114,7 @@ class RTU(AbstractTimeInvariantCell):
         `ValueError` naming the argument, its value and the rule.
         """
         activation_of(activation)
-        self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, key)
+        self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, modulus, phase, key)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
     @property
@@ -131,6 +164,8 @@ class NonlinearRTU(AbstractDiagonalCell):
         r_min: float = 0.0,
         r_max: float = 1.0,
         max_phase: float = 6.283185307179586,
+        modulus: str = "exp_exp",
+        phase: str = "exp",
         key: Array,
     ):
         """See `zoo.RTU`; `activation` is that of the recurrence.
@@ -140,7 +175,7 @@ class NonlinearRTU(AbstractDiagonalCell):
         `ValueError` naming the argument, its value and the rule.
         """
         activation_of(activation)
-        self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, key)
+        self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, modulus, phase, key)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
     @property

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from zoo._init import check_sizes
+from zoo._init import check_sizes, real_dtype
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
 
 
@@ -48,9 +48,8 @@ class Windowed(AbstractMemory):
 
     def init_state(self) -> State:
         """`(zeros, state of the cell)`."""
-        dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(self.cell, eqx.is_inexact_array))]
-        real = jnp.finfo(jnp.result_type(*dtypes)).dtype
-        return jnp.zeros((self.window - 1, self.inputs), real), self.cell.init_state()
+        past = jnp.zeros((self.window - 1, self.inputs), real_dtype(self.cell))
+        return past, self.cell.init_state()
 
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False

@@ -196,7 +196,7 @@ def test_gamma_normalizes(limits):
 def test_phase_is_an_exponential():
     cell = zoo.get("rtu", hidden=30, inputs=1)
     eigenvalues, _ = cell.matrices()
-    theta = np.exp(cell.parameters.theta_log)
-    r = np.exp(-np.exp(cell.parameters.nu_log))
+    theta = np.exp(cell.parameters.theta)
+    r = np.exp(-np.exp(cell.parameters.nu))
     np.testing.assert_allclose(eigenvalues, r * np.exp(1j * theta), rtol=1e-12)
     assert np.all((theta > 0) & (theta <= 2 * math.pi))

@@ -17,8 +17,8 @@ STATE = [[0.86603, 0], [0.86603, 0.43301], [0.64952, 0.43301]]
 DERIVATIVES = {
     "w1": STATE,
     "w2": [[0, 0.86603], [-0.43301, 0.86603], [-0.43301, 0.64952]],
-    "nu_log": [[0.20009, 0], [0.20009, -0.20009], [0.45021, -0.20009]],
-    "theta_log": [[0, 0], [-0.68017, 0], [-0.68017, -0.68017]],
+    "nu": [[0.20009, 0], [0.20009, -0.20009], [0.45021, -0.20009]],
+    "theta": [[0, 0], [-0.68017, 0], [-0.68017, -0.68017]],
 }
 XS = jnp.ones((3, 1))
 
@@ -28,12 +28,9 @@ def by_hand():
     values = [math.log(math.log(2)), math.log(math.pi / 2), 1.0, 0.0]
     p = cell.parameters
     return eqx.tree_at(
-        lambda c: [c.parameters.nu_log, c.parameters.theta_log, c.parameters.w1, c.parameters.w2],
+        lambda c: [c.parameters.nu, c.parameters.theta, c.parameters.w1, c.parameters.w2],
         cell,
-        [
-            jnp.full(x.shape, v)
-            for x, v in zip((p.nu_log, p.theta_log, p.w1, p.w2), values, strict=True)
-        ],
+        [jnp.full(x.shape, v) for x, v in zip((p.nu, p.theta, p.w1, p.w2), values, strict=True)],
     )
 
 
@@ -79,7 +76,7 @@ def test_it_is_a_complex_recurrence():
     case = next(case for case in CELLS if case.name == "rtu-identity")
     cell, (state, _), xs, _ = forms.problem(case, 4)
     p = cell.parameters
-    r, theta = np.exp(-np.exp(p.nu_log)), np.exp(p.theta_log)
+    r, theta = np.exp(-np.exp(p.nu)), np.exp(p.theta)
     g, phi, gamma = r * np.cos(theta), r * np.sin(theta), np.sqrt(1 - r**2)
     h1, h2 = np.real(state), np.imag(state)
     _, ys = cell.scan(jnp.asarray(state), jnp.asarray(xs))
@@ -91,7 +88,7 @@ def test_it_is_a_complex_recurrence():
 def test_nonlinear_equations():
     cell = zoo.NonlinearRTU(2, 3, key=jax.random.key(2))
     p = cell.parameters
-    r, theta = np.exp(-np.exp(p.nu_log)), np.exp(p.theta_log)
+    r, theta = np.exp(-np.exp(p.nu)), np.exp(p.theta)
     g, phi, gamma = r * np.cos(theta), r * np.sin(theta), np.sqrt(1 - r**2)
     h1 = h2 = np.zeros(3)
     xs = np.random.default_rng(0).normal(size=(6, 2))
@@ -100,3 +97,28 @@ def test_nonlinear_equations():
         a1, a2 = g * h1 - phi * h2 + gamma * (p.w1 @ x), g * h2 + phi * h1 + gamma * (p.w2 @ x)
         h1, h2 = np.tanh(a1), np.tanh(a2)
         np.testing.assert_allclose(y, np.concatenate([h1, h2]), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("phase", ["exp", "direct"])
+@pytest.mark.parametrize("modulus", ["exp_exp", "exp", "sigmoid", "direct"])
+def test_parameterisations_start_the_same_and_are_normalized(modulus, phase):
+    options = {"modulus": modulus, "phase": phase, "r_min": 0.1, "r_max": 0.99}
+    for kind in (zoo.RTU, zoo.NonlinearRTU):
+        default = kind(2, 5, r_min=0.1, r_max=0.99, key=jax.random.key(0)).parameters.rotation()
+        cell = kind(2, 5, **options, key=jax.random.key(0))
+        g, phi, gamma = cell.parameters.rotation()
+        for one, other in zip((g, phi, gamma), default, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        np.testing.assert_allclose(g**2 + phi**2 + gamma**2, 1, rtol=1e-9)
+
+
+def test_a_modulus_that_is_learned_directly_stays_below_one():
+    cell = zoo.RTU(2, 3, modulus="direct", key=jax.random.key(0))
+    cell = eqx.tree_at(lambda c: c.parameters.nu, cell, jnp.array([-1.0, 1.0, 5.0]))
+    g, phi, gamma = cell.parameters.rotation()
+    r = np.sqrt(g**2 + phi**2)
+    assert r[0] == 0 and np.all(r < 1) and np.all(gamma > 0)
+    with pytest.raises(ValueError, match=r"`modulus` \(='tanh'\) must be one of exp_exp, exp"):
+        zoo.get("rtu", hidden=3, modulus="tanh")
+    with pytest.raises(ValueError, match=r"`phase` \(='log'\) must be one of exp, direct"):
+        zoo.get("rtu", hidden=3, phase="log")

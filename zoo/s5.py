@@ -84,13 +84,12 @@ class S5(AbstractTimeInvariantCell):
         self.step_log = jax.random.uniform(
             keys[0], (hidden,), minval=math.log(step_min), maxval=math.log(step_max)
         )
-        b = np.asarray(jax.random.normal(keys[1], (2 * hidden, inputs))) / math.sqrt(inputs)
-        b = vectors.conj().T @ b
-        c = np.asarray(jax.random.normal(keys[2], (outputs, 2 * hidden))) / math.sqrt(2 * hidden)
-        c = c @ vectors
-        dtype = self.step_log.dtype
-        self.b_real, self.b_imag = jnp.asarray(b.real, dtype), jnp.asarray(b.imag, dtype)
-        self.c_real, self.c_imag = jnp.asarray(c.real, dtype), jnp.asarray(c.imag, dtype)
+        b = jax.random.normal(keys[1], (2 * hidden, inputs)) / math.sqrt(inputs)
+        b = jnp.asarray(vectors.conj().T) @ b
+        c = jax.random.normal(keys[2], (outputs, 2 * hidden)) / math.sqrt(2 * hidden)
+        c = c @ jnp.asarray(vectors)
+        self.b_real, self.b_imag = b.real, b.imag
+        self.c_real, self.c_imag = c.real, c.imag
         self.d = jax.random.normal(keys[3], (outputs,)) if outputs == inputs else None
         self.value = eqx.nn.Linear(outputs, outputs, key=keys[4])
         self.gate = eqx.nn.Linear(outputs, outputs, key=keys[5])

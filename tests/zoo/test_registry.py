@@ -3,6 +3,7 @@
 import json
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,10 +19,13 @@ def test_names_are_sorted():
 
 @pytest.mark.parametrize("name", zoo.names())
 def test_every_name_builds(name):
-    memory = zoo.get(name, hidden=3, inputs=2)
+    """And can be built inside a traced program, as agents do."""
+    memory = eqx.filter_jit(lambda key: zoo.get(name, hidden=3, inputs=2, key=key))(
+        jax.random.key(0)
+    )
     assert isinstance(memory, zoo.AbstractMemory)
     assert (memory.inputs, memory.hidden) == (2, 3)
-    _, y = jax.eval_shape(memory.step, memory.init_state(), jnp.ones(2))
+    _, y = jax.eval_shape(lambda h, x: memory.step(h, x), memory.init_state(), jnp.ones(2))
     assert y.shape == (memory.outputs,)
 
 

@@ -229,7 +229,7 @@ class Affine(zoo.AbstractMonoidCell):
         return jnp.eye(self.hidden, dtype=dtype), jnp.zeros(self.hidden, dtype)
 
     def lift(self, x):
-        return 0.5 * jnp.tanh(self.turn @ x), self.drive @ x
+        return jnp.tanh(self.turn @ x) / (2 * self.hidden), self.drive @ x
 
     def combine(self, earlier, later):
         (a, b), (later_a, later_b) = earlier, later

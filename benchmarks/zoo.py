@@ -6,7 +6,6 @@ python -m benchmarks.zoo --cells rtu lru gru --picture zoo.png
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import equinox as eqx
@@ -75,11 +74,6 @@ def hidden_for(name: str, state: int, inputs: int) -> int:
     return min((h for h in (low - 1, low) if h), key=lambda h: abs(size(h) - state))
 
 
-def _loss(cell, form, carry, xs):
-    _, ys = jax.vmap(getattr(cell, form), (0, 1), (0, 1))(carry, xs)
-    return jnp.sum(ys**2)
-
-
 def row_for(name: str, options: Options, budget: Budget) -> Row:
     """The row of one cell; times in milliseconds, memory in megabytes or kilobytes."""
     hidden = hidden_for(name, options.state, options.inputs)
@@ -98,20 +92,22 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
         cell = eqx.combine(arrays, static)
         return jax.vmap(cell.scan, (0, 1), (0, 1))(state, xs)
 
-    def gradient(form, arrays, carry, xs):
-        loss = lambda arrays: _loss(eqx.combine(arrays, static), form, carry, xs)  # noqa: E731
-        return jax.grad(loss)(arrays)
-
     def step(arrays, state, x):
         return jax.vmap(eqx.combine(arrays, static).step)(state, x)
+
+    def rtrl_step(arrays, carry, x):
+        return jax.vmap(eqx.combine(arrays, static).rtrl_step)(carry, x)
+
+    def gradient(form):
+        return lambda arrays, *rest: jax.grad(lambda a: jnp.sum(form(a, *rest)[1] ** 2))(arrays)
 
     candidates: dict[str, tuple[Callable, tuple]] = {"step": (step, (arrays, state, xs[0]))}
     for time in options.times:
         candidates[f"forward {time}"] = forward, (arrays, state, xs[:time])
-        candidates[f"gradient {time}"] = partial(gradient, "scan"), (arrays, state, xs[:time])
+        candidates[f"gradient {time}"] = gradient(forward), (arrays, state, xs[:time])
     if kept <= options.most:
         carry = state, batched(cell.rtrl_init())
-        candidates["rtrl"] = partial(gradient, "rtrl_scan"), (arrays, carry, xs[:1])
+        candidates["rtrl"] = gradient(rtrl_step), (arrays, carry, xs[0])
     results = compete(candidates, budget=budget)
     row = {
         "cell": name,

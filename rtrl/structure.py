@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, PyTree
 
 import scan
 from rtrl._dependence import reached_by
-from rtrl._probes import Pullback, is_planar
+from rtrl._probes import Pullback, expand, is_planar
 
 
 @dataclass(frozen=True)
@@ -260,9 +260,7 @@ def _without_earlier_episodes(xs: PyTree, begin: Array | bool) -> PyTree:
     if not isinstance(begin, jax.Array) or begin.ndim != 1:
         return xs
     later = jnp.flip(jnp.cumsum(jnp.flip(begin))) - begin > 0
-    return jax.tree.map(
-        lambda x: jnp.where(later.reshape(-1, *(1,) * (x.ndim - 1)), jnp.zeros_like(x), x), xs
-    )
+    return jax.tree.map(lambda x: jnp.where(expand(later, x), jnp.zeros_like(x), x), xs)
 
 
 def _split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):

@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, PyTree
 Combine = Callable[[Any, Any], Any]
 
 
-def _match_rank(flag: Array, leaf: Array) -> Array:
+def match_rank(flag: Array, leaf: Array) -> Array:
+    """Append axes of length 1 to `flag`, so that it broadcasts over the trailing axes of `leaf`."""
     return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
 
 
@@ -39,7 +40,7 @@ def resettable(combine: Combine) -> Combine:
         combined = combine(earlier_element, later_element)
         element = jax.tree.map(
             lambda on_begin, otherwise: jnp.where(
-                _match_rank(later_begin, otherwise), on_begin, otherwise
+                match_rank(later_begin, otherwise), on_begin, otherwise
             ),
             later_element,
             combined,

@@ -9,6 +9,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
+from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.linear import linear
 from scan.sequential import reset
@@ -208,8 +209,7 @@ class _Problem:
         before = jnp.concatenate([self.state[None], states[:-1]])
         if self.begin is None:
             return before
-        begin = self.begin.reshape(-1, *(1,) * (before.ndim - 1))
-        return jnp.where(begin, self.initial[None], before)
+        return jnp.where(match_rank(self.begin, before), self.initial[None], before)
 
     def step(self, previous):
         """One step from each of the given states."""
@@ -241,9 +241,8 @@ class _Problem:
     def scan(self, jacobian, drive):
         """The linear recurrence: where an episode begins, the drive has all of the state."""
         if self.begin is not None:
-            begin = self.begin.reshape(-1, *(1,) * (drive.ndim - 1))
             first = self.product(jacobian, jnp.broadcast_to(self.initial[None], drive.shape))
-            drive = jnp.where(begin, drive + first, drive)
+            drive = jnp.where(match_rank(self.begin, drive), drive + first, drive)
         if self.coupling == "dense":
             return linear(jacobian, drive, self.state, self.begin)
         if drive.shape[-1] == 1:

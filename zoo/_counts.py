@@ -33,6 +33,20 @@ def positions(
     return jnp.where(last < 0, going_on, (steps - last).astype(count.dtype))
 
 
+def decayed(
+    m: Float[Array, "..."], shift: Float[Array, "..."], value: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """One step of `decaying_maximum`.
+
+    **Returns:**
+
+    `(m', kept)`: `max(m + shift, value)`, a constant to derivatives, and `exp(m + shift - m')`.
+    """
+    constant = jax.lax.stop_gradient
+    new = constant(jnp.maximum(m + shift, value))
+    return new, jnp.exp(constant(m) + shift - new)
+
+
 def decaying_maximum(
     shift: Float[Array, "..."],
     value: Float[Array, "..."],

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 import scan
-from zoo._counts import NOTHING, decaying_maximum
+from zoo._counts import NOTHING, decayed, decaying_maximum
 from zoo._init import check_sizes, linear_weights
 from zoo.base import AbstractCell
 
@@ -88,10 +88,9 @@ class MLSTM(AbstractCell):
         """`([C', n'] e^{-m'}, m')`."""
         memory, m = state
         log_i, log_f, drive = (part[0] for part in self._projected(self.recurrence(), x[None]))
-        constant = jax.lax.stop_gradient
-        new = constant(jnp.maximum(m + log_f[0], log_i[0]))
-        kept, added = jnp.exp(constant(m) + log_f - new), jnp.exp(log_i - new)
-        return kept[:, None] * memory + added[:, None] * drive, new
+        new, kept = decayed(m, log_f, log_i)
+        added = jnp.exp(log_i - new)
+        return kept[:, None] * memory + added[:, None] * drive, new[0]
 
     def evolve(
         self,

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 import scan
-from zoo._counts import NOTHING, decaying_maximum
+from zoo._counts import NOTHING, decayed, decaying_maximum
 from zoo._init import check_sizes, linear_weights
 from zoo.base import AbstractCell
 
@@ -98,10 +98,9 @@ class RWKV(AbstractCell):
         a, b, m, _ = state
         w, key, value, u = self.recurrence()
         k, v = key @ x, value @ x
-        constant = jax.lax.stop_gradient
-        new = constant(jnp.maximum(m - w, k))
-        kept, added = jnp.exp(constant(m) - w - new), jnp.exp(k - new)
-        s = _average(a, b, constant(m), u + k, v)
+        new, kept = decayed(m, -w, k)
+        added = jnp.exp(k - new)
+        s = _average(a, b, jax.lax.stop_gradient(m), u + k, v)
         return kept * a + added * v, kept * b + added, new, s
 
     def evolve(

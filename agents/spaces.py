@@ -5,8 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
+
+from agents.envs import MultiDiscrete
 
 
 def width(space: Any) -> int:
@@ -14,7 +17,7 @@ def width(space: Any) -> int:
 
     **Arguments:**
 
-    - `space`: a gymnax `Discrete`, `Box`, `Tuple` or `Dict` space.
+    - `space`: a `Discrete`, `MultiDiscrete`, `Box`, `Tuple` or `Dict` space.
 
     **Returns:**
 
@@ -26,6 +29,8 @@ def width(space: Any) -> int:
     """
     if isinstance(space, spaces.Discrete):
         return space.n
+    if isinstance(space, MultiDiscrete):
+        return sum(space.nvec)
     if isinstance(space, spaces.Box):
         return math.prod(space.shape)
     return sum(width(part) for part in _parts(space))
@@ -34,7 +39,9 @@ def width(space: Any) -> int:
 def _parts(space: Any) -> list[Any]:
     parts = getattr(space, "spaces", None)
     if parts is None:
-        raise TypeError(f"`space` (={space!r}) must be Discrete, Box, Tuple or Dict.")
+        raise TypeError(
+            f"`space` (={space!r}) must be Discrete, MultiDiscrete, Box, Tuple or Dict."
+        )
     return list(parts.values()) if isinstance(parts, dict) else list(parts)
 
 
@@ -56,6 +63,10 @@ def encode(space: Any, element: Any) -> Float[Array, " width"]:
     """
     if isinstance(space, spaces.Discrete):
         return jax.nn.one_hot(element, space.n)
+    if isinstance(space, MultiDiscrete):
+        number = np.repeat(np.arange(len(space.nvec)), space.nvec)
+        value = np.concatenate([np.arange(n) for n in space.nvec])
+        return (jnp.asarray(element)[number] == value).astype(float)
     if isinstance(space, spaces.Box):
         return jnp.ravel(element).astype(float)
     elements = [element[key] for key in space.spaces] if isinstance(element, dict) else element

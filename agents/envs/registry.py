@@ -14,20 +14,7 @@ import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
 from .adapter import GymnaxEnvironment, gymnax_settings
-from .repeat_first import RepeatFirst
-from .repeat_previous import RepeatPrevious
-
-# Name, class and the constructor's arguments that the name fixes.
-_OWN: dict[str, tuple[Callable[..., Environment], Mapping[str, Any]]] = {
-    "RepeatFirst": (RepeatFirst, {}),
-    "RepeatFirstEasy": (RepeatFirst, {"decks": 1}),
-    "RepeatFirstMedium": (RepeatFirst, {"decks": 8}),
-    "RepeatFirstHard": (RepeatFirst, {"decks": 16}),
-    "RepeatPrevious": (RepeatPrevious, {}),
-    "RepeatPreviousEasy": (RepeatPrevious, {"decks": 1, "k": 4}),
-    "RepeatPreviousMedium": (RepeatPrevious, {"decks": 2, "k": 32}),
-    "RepeatPreviousHard": (RepeatPrevious, {"decks": 3, "k": 64}),
-}
+from .catalog import OWN
 
 _UNAVAILABLE = {"MNISTBandit-bsuite": "it downloads MNIST when it is made"}
 
@@ -38,7 +25,7 @@ def names() -> tuple[str, ...]:
     **Returns:** the names. Those registered later with `gymnax.registration.register` appear too.
     """
     theirs = (name for name in gymnax.registered_envs if name not in _UNAVAILABLE)
-    return tuple(dict.fromkeys((*_OWN, *theirs)))
+    return tuple(dict.fromkeys((*OWN, *theirs)))
 
 
 def make(name: str, **options: Any) -> tuple[Environment, EnvParams]:
@@ -59,8 +46,8 @@ def make(name: str, **options: Any) -> tuple[Environment, EnvParams]:
     options if an option is, and if a value breaks a rule; `TypeError` if a value is of the wrong
     kind. Each names the argument, the value and the rule.
     """
-    if name in _OWN:
-        factory, fixed = _OWN[name]
+    if name in OWN:
+        factory, fixed = OWN[name]
         return _build(name, factory, fixed, options)
     if name not in names():
         raise ValueError(_unknown(name))

@@ -78,7 +78,7 @@ def test_encoding_of_spaces():
 
 
 def test_unknown_spaces_are_named():
-    with pytest.raises(TypeError, match=r"`space` \(=3\) must be Discrete, Box"):
+    with pytest.raises(TypeError, match=r"`space` \(=3\) must be Discrete, MultiDiscrete, Box"):
         width(3)
     with pytest.raises(TypeError, match=r"`action_space` .* must be Discrete or Box"):
         is_discrete(spaces.Tuple((spaces.Discrete(2),)))

@@ -24,7 +24,7 @@ class Case:
         return "-".join([self.name, *(f"{o}={v}" for o, v in self.options.items())])
 
 
-CASES = (
+_CARDS = (
     Case("RepeatFirst"),
     Case("RepeatFirst", {"decks": 2}),
     Case("RepeatFirstEasy"),
@@ -36,6 +36,19 @@ CASES = (
     Case("RepeatPreviousEasy"),
     Case("RepeatPreviousMedium"),
     Case("RepeatPreviousHard"),
+)
+
+_BOARDS = ()
+
+_CONTROL = ()
+
+_PREDICTION = ()
+
+_REMEMBERING = ()
+
+_BRAX = ()
+
+_GYMNAX = (
     Case("CartPole-v1"),
     Case("Pendulum-v1"),
     Case("Acrobot-v1", slow=True),
@@ -63,4 +76,14 @@ CASES = (
     Case("Swimmer-misc", slow=True),
     Case("Pong-misc", slow=True),
     Case("FrozenLake-misc"),
+)
+
+CASES = (
+    *_CARDS,
+    *_BOARDS,
+    *_CONTROL,
+    *_PREDICTION,
+    *_REMEMBERING,
+    *_BRAX,
+    *_GYMNAX,
 )

@@ -114,11 +114,8 @@ def _check_types(case: Case):
     assert {leaf.dtype.name for leaf in jax.tree.leaves((state, out))} <= narrow
     space = env.observation_space(params)
     assert observation.shape == tuple(space.shape)
-    assert (
-        observation.dtype
-        == space.dtype
-        == (jnp.int32 if isinstance(space, spaces.Discrete) else jnp.float32)
-    )
+    discrete = isinstance(space, spaces.Discrete | envs.MultiDiscrete)
+    assert observation.dtype == space.dtype == (jnp.int32 if discrete else jnp.float32)
 
 
 @every_case
@@ -144,6 +141,8 @@ def test_spaces_are_honored(case):
     space = r.env.action_space(r.params)
     if isinstance(space, spaces.Discrete):
         assert r.env.num_actions == space.n
+    else:
+        assert (r.env.num_actions,) == space.shape
     assert r.env.name
 
 

@@ -1,0 +1,43 @@
+"""This library's environments: names, classes and what a name fixes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gymnax.environments.environment import Environment
+
+from .repeat_first import RepeatFirst
+from .repeat_previous import RepeatPrevious
+
+# Name, class and the constructor's arguments that the name fixes.
+Entries = Mapping[str, tuple[Callable[..., Environment], Mapping[str, Any]]]
+
+_CARDS: Entries = {
+    "RepeatFirst": (RepeatFirst, {}),
+    "RepeatFirstEasy": (RepeatFirst, {"decks": 1}),
+    "RepeatFirstMedium": (RepeatFirst, {"decks": 8}),
+    "RepeatFirstHard": (RepeatFirst, {"decks": 16}),
+    "RepeatPrevious": (RepeatPrevious, {}),
+    "RepeatPreviousEasy": (RepeatPrevious, {"decks": 1, "k": 4}),
+    "RepeatPreviousMedium": (RepeatPrevious, {"decks": 2, "k": 32}),
+    "RepeatPreviousHard": (RepeatPrevious, {"decks": 3, "k": 64}),
+}
+
+_BOARDS: Entries = {}
+
+_CONTROL: Entries = {}
+
+_PREDICTION: Entries = {}
+
+_REMEMBERING: Entries = {}
+
+_BRAX: Entries = {}
+
+OWN: Entries = {
+    **_CARDS,
+    **_BOARDS,
+    **_CONTROL,
+    **_PREDICTION,
+    **_REMEMBERING,
+    **_BRAX,
+}
+"""Every environment of this library by name."""

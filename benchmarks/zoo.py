@@ -4,6 +4,7 @@ python -m benchmarks.zoo --markdown
 python -m benchmarks.zoo --cells rtu lru gru --picture zoo.png
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import tyro
 
 import zoo
 from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
+from benchmarks._memax import against_memax
 
 BASELINE = "mlp"
 
@@ -42,7 +44,7 @@ class Options:
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
 
 
-_QUICK = {"cells": ("mlp", "rtu", "tcn"), "state": 8, "inputs": 3, "times": (16,), "batch": 2}
+_QUICK = {"cells": ("mlp", "lru", "tcn"), "state": 8, "inputs": 3, "times": (16,), "batch": 2}
 
 
 def hidden_for(name: str, state: int, inputs: int) -> int:
@@ -128,57 +130,6 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
     return row
 
 
-def against_memax(options: Options, budget: Budget) -> list[Row]:
-    """The LRU of memax and ours, in turn; as many inputs as units, which memax insists on."""
-    try:
-        from memax.equinox.semigroups.lru import LRU
-    except ImportError:
-        return []
-    width, time = options.state, options.times[0]
-    other, other_static = eqx.partition(LRU(width, width, key=jax.random.key(0)), eqx.is_array)
-    cell = zoo.get("lru", hidden=width)
-    ours, our_static = eqx.partition(cell, eqx.is_array)
-    xs = jax.random.normal(jax.random.key(0), (time, options.batch, width))
-    begin = jnp.zeros(time, bool)
-
-    def run_theirs(arrays, xs):
-        model = eqx.combine(arrays, other_static)
-
-        def of_one(xs):
-            return model(model.initialize_carry(), (xs, begin))[1]
-
-        return jax.vmap(of_one, 1, 1)(xs)
-
-    def run_ours(arrays, xs):
-        cell = eqx.combine(arrays, our_static)
-        return jax.vmap(lambda xs: cell.scan(cell.init_state(), xs, begin)[1], 1, 1)(xs)
-
-    def with_gradient(run):
-        return lambda arrays, xs: jax.grad(lambda a: jnp.sum(run(a, xs) ** 2))(arrays)
-
-    candidates = {}
-    for name, run, arrays in (("memax", run_theirs, other), ("ours", run_ours, ours)):
-        candidates[f"{name}, forward"] = run, (arrays, xs)
-        candidates[f"{name}, gradient"] = with_gradient(run), (arrays, xs)
-    results = compete(candidates, budget=budget)
-    rows = []
-    for direction in ("forward", "gradient"):
-        base, own = results[f"memax, {direction}"], results[f"ours, {direction}"]
-        rows.append(
-            {
-                "lru": direction,
-                "memax, ms": base.run_seconds * 1e3,
-                "ours, ms": own.run_seconds * 1e3,
-                "× faster": ratio(base.run_seconds, own.run_seconds),
-                "memax, temp MB": base.temp_bytes / 1e6,
-                "ours, temp MB": own.temp_bytes / 1e6,
-                "memax, compile s": base.compile_seconds,
-                "ours, compile s": own.compile_seconds,
-            }
-        )
-    return rows
-
-
 def draw(rows: list[Row], options: Options, path: Path) -> None:
     """Bars of the gradient's time of every cell, one panel for each number of steps."""
     import matplotlib.pyplot as plt
@@ -223,9 +174,19 @@ def run(options: Options) -> dict[str, list[Row]]:
         rows = [{**row, "× mlp's gradient": ratio(row[key], base[key])} for row in rows]
     title = f"Cells with a state of about {options.state}, {options.inputs} inputs, "
     options.output.table(heading(f"{title}batch {options.batch}", budget=budget), rows)
-    tables = {"cells": rows, "memax": against_memax(options, budget)}
-    if tables["memax"]:
-        options.output.table("LRU: memax and ours", tables["memax"])
+    memax = against_memax(
+        width=options.state,
+        matrix=math.isqrt(options.state),
+        time=options.times[0],
+        batch=options.batch,
+        budget=budget,
+        cells=options.cells,
+    )
+    tables = {"cells": rows, "memax": memax}
+    if memax:
+        options.output.table(
+            f"memax and ours, {options.state} inputs, {options.times[0]} steps", memax
+        )
     if options.picture is not None:
         draw(rows, options, options.picture)
     options.output.save(tables)

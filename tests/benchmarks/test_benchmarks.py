@@ -39,7 +39,8 @@ def test_scans(float32, tmp_path, capsys):
 def test_zoo(float32, tmp_path):
     picture = tmp_path / "zoo.png"
     tables = cells.run(cells.Options(quick=True, picture=picture))
-    assert [row["cell"] for row in tables["cells"]] == ["mlp", "rtu", "tcn"]
+    assert [row["cell"] for row in tables["cells"]] == ["mlp", "lru", "tcn"]
+    assert [row["cell"] for row in tables["memax"]] == ["lru"]
     _check_ratios(tables["cells"] + tables["memax"])
     assert picture.stat().st_size > 5000
 

@@ -53,7 +53,9 @@ def assert_same_episode(theirs, episode, rtol=0.0):
     first, _ = theirs.reset()
     steps = [theirs.step(action) for action in actions.tolist()]
     observation, their_reward, their_terminated, their_truncated, _ = zip(*steps, strict=True)
-    their_seen = np.stack([np.hstack(o) for o in (first, *observation)])
+    their_seen = np.stack(
+        [np.hstack(o if isinstance(o, tuple) else [o]) for o in (first, *observation)]
+    )
     np.testing.assert_array_equal(seen.reshape(their_seen.shape), their_seen)
     np.testing.assert_allclose(reward, np.asarray(their_reward, np.float32), rtol=rtol, atol=0)
     np.testing.assert_array_equal(terminated, their_terminated)

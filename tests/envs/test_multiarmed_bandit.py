@@ -45,17 +45,17 @@ def mean_and_error(x):
     return np.mean(x, dtype=np.float64), np.std(x, dtype=np.float64) / np.sqrt(len(x))
 
 
-@pytest.mark.parametrize(("arms", "steps"), [(10, 200), (30, 600)])
+@pytest.mark.parametrize(("arms", "steps"), [(10, 100), (3, 20)])
 def test_best_and_random_policy_have_the_expected_return(arms, steps):
     env = envs.MultiarmedBandit(arms, steps)
     rng = np.random.default_rng(0)
     chances = rng.random((EPISODES, arms))
     best = np.repeat(chances.argmax(axis=1)[:, None], steps, axis=1)
     mean, error = mean_and_error(play(env, chances, best)[1].sum(axis=1))
-    assert abs(mean - (arms - 1) / (arms + 1)) < 5 * error < 0.02
+    assert abs(mean - (arms - 1) / (arms + 1)) < 5 * error < 0.03
     random = rng.integers(arms, size=(EPISODES, steps))
     mean, error = mean_and_error(play(env, undrawn(arms), random)[1].sum(axis=1))
-    assert abs(mean) < 5 * error < 0.02
+    assert abs(mean) < 5 * error < 0.03
 
 
 def test_an_arm_that_always_pays_gives_one():

@@ -1,5 +1,6 @@
 """What the card games share: a deck that costs nothing to reset, spaces and the rules of ending."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -9,7 +10,10 @@ from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray
 
 SUITS = 4
-"""Kinds of cards; a deck holds equally many of each."""
+"""Kinds of cards of most games; a deck holds equally many of each."""
+
+KINDS = {"colors": 2, "suits": SUITS, "ranks": 13}
+"""What can tell cards apart, and how many kinds of cards that makes."""
 
 CARDS_PER_DECK = 52
 
@@ -31,21 +35,58 @@ def check_integer(argument: str, value: Any) -> int:
     return int(value)
 
 
-def full_deck(decks: int) -> Int32[Array, "4"]:
-    """How many cards of each suit are in so many full decks.
+def check_positive(argument: str, value: Any) -> int:
+    """Check that a constructor's argument is an integer of at least 1.
+
+    **Arguments:**
+
+    - `argument`: its name, for the message.
+    - `value`: what was given.
+
+    **Returns:** the value as an `int`.
+
+    **Raises:** `TypeError` if it is not an integer, `ValueError` if it is less than 1.
+    """
+    number = check_integer(argument, value)
+    if number < 1:
+        raise ValueError(f"`{argument}` (={value}) must be at least 1.")
+    return number
+
+
+def check_kinds(deck_type: Any, allowed: Sequence[str]) -> int:
+    """Check what a game tells cards apart by.
+
+    **Arguments:**
+
+    - `deck_type`: what was given.
+    - `allowed`: the keys of `KINDS` that the game accepts.
+
+    **Returns:** how many kinds of cards there are.
+
+    **Raises:** `ValueError` if `deck_type` is not allowed.
+    """
+    if deck_type not in allowed:
+        rule = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+        raise ValueError(f"`deck_type` (={deck_type!r}) must be {rule}.")
+    return KINDS[deck_type]
+
+
+def full_deck(decks: int, kinds: int = SUITS) -> Int32[Array, " kinds"]:
+    """How many cards of each kind are in so many full decks.
 
     **Arguments:**
 
     - `decks`: number of decks of 52 cards.
+    - `kinds`: number of kinds, of which a deck holds equally many.
 
-    **Returns:** the count of each suit.
+    **Returns:** the count of each kind.
     """
-    return jnp.full((SUITS,), decks * CARDS_PER_DECK // SUITS, jnp.int32)
+    return jnp.full((kinds,), decks * CARDS_PER_DECK // kinds, jnp.int32)
 
 
 def deal(
-    key: PRNGKeyArray, remaining: Int32[Array, "4"]
-) -> tuple[Int32[Array, ""], Int32[Array, "4"]]:
+    key: PRNGKeyArray, remaining: Int32[Array, "*games kinds"]
+) -> tuple[Int32[Array, "*games"], Int32[Array, "*games kinds"]]:
     """Deal one card without replacement.
 
     Dealing from the counts of what remains has the distribution of dealing from a shuffled deck,
@@ -55,37 +96,57 @@ def deal(
     **Arguments:**
 
     - `key`: a PRNG key.
-    - `remaining`: cards of each suit that are still in the deck; at least one in all.
+    - `remaining`: cards of each kind that are still in the deck, or in each of several decks. From
+        an empty deck comes a card that means nothing.
 
-    **Returns:** the suit of the card, and what remains after it.
+    **Returns:** the kind of the card, and what remains after it; from each deck.
     """
+    bits = jax.random.bits(key, remaining.shape[:-1], jnp.uint32)
     # The remainder of 32 random bits favors a card by at most (number of cards) / 2^32.
-    position = jax.random.bits(key, dtype=jnp.uint32) % remaining.sum(dtype=jnp.uint32)
-    above = position >= jnp.cumsum(remaining[:-1], dtype=jnp.uint32)
-    suit = above.sum(dtype=jnp.int32)
-    # A comparison, not `.at[suit].add`, because it fuses with its neighbors and a scatter does not.
-    return suit, remaining - (jnp.arange(SUITS, dtype=jnp.int32) == suit)
+    position = bits % remaining.sum(axis=-1, dtype=jnp.uint32)
+    edges = jnp.cumsum(remaining[..., :-1], axis=-1, dtype=jnp.uint32)
+    kind = (position[..., None] >= edges).sum(axis=-1, dtype=jnp.int32)
+    # A comparison, not `.at[kind].add`, because it fuses with its neighbors and a scatter does not.
+    return kind, remaining - jax.nn.one_hot(kind, remaining.shape[-1], dtype=jnp.int32)
+
+
+def at(place: Int32[Array, ""], values: Int32[Array, " places"]) -> Int32[Array, ""]:
+    """The value at a place: a comparison and a sum, which fuse with their neighbors.
+
+    **Arguments:**
+
+    - `place`: an index; out of range is the value 0.
+    - `values`: what is indexed.
+
+    **Returns:** one of the values.
+    """
+    here = jnp.arange(values.size, dtype=jnp.int32) == place
+    return jnp.where(here, values, 0).sum(dtype=jnp.int32)
 
 
 class CardGame(Environment[Any, EnvParams]):
-    """Abstract: a game in which one card is shown at every step until the deck is dealt out.
+    """Abstract: a game of naming something at every step until the deck is dealt out.
 
-    An observation is the suit of the present card, an action is a suit. The first card is dealt by
-    the reset, so an episode has `num_cards - 1` steps; it terminates with the last card. Games
+    The first card is dealt by the reset and one more by every step, so an episode has
+    `num_cards - 1` steps, or more if the game goes over the deck again; then it terminates. Games
     give the state, which has `time`, in `reset_env` and `step_env`.
     """
 
-    def __init__(self, decks: int):
+    def __init__(self, decks: int, observations: spaces.Space, num_actions: int, passes: int = 1):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1.
+        - `observations`: the space of observations.
+        - `num_actions`: number of actions.
+        - `passes`: how often an episode goes over the deck.
 
         **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
         super().__init__()
-        self.decks = check_integer("decks", decks)
-        if self.decks < 1:
-            raise ValueError(f"`decks` (={decks}) must be at least 1.")
+        self.decks = check_positive("decks", decks)
+        self._observations = observations
+        self._num_actions = num_actions
+        self._passes = passes
 
     @property
     def num_cards(self) -> int:
@@ -93,12 +154,17 @@ class CardGame(Environment[Any, EnvParams]):
         return CARDS_PER_DECK * self.decks
 
     @property
+    def num_steps(self) -> int:
+        """Steps of an episode that no time limit cuts off."""
+        return self._passes * self.num_cards - 1
+
+    @property
     def default_params(self) -> EnvParams:
         """Parameters whose time limit is the natural length of an episode."""
-        return EnvParams(max_steps_in_episode=self.num_cards - 1)
+        return EnvParams(max_steps_in_episode=self.num_steps)
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the deck is dealt out.
+        """Whether the game is over.
 
         **Arguments:**
 
@@ -107,10 +173,10 @@ class CardGame(Environment[Any, EnvParams]):
 
         **Returns:** a Boolean scalar.
         """
-        return state.time >= self.num_cards - 1
+        return state.time >= self.num_steps
 
     def is_truncated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and not the end of the deck, ends the episode.
+        """Whether the time limit, and not the end of the game, ends the episode.
 
         **Arguments:**
 
@@ -124,27 +190,27 @@ class CardGame(Environment[Any, EnvParams]):
 
     @property
     def num_actions(self) -> int:
-        """Number of actions: one for each suit."""
-        return SUITS
+        """Number of actions."""
+        return self._num_actions
 
     def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The suits that can be named.
+        """What can be answered.
 
         **Arguments:**
 
         - `params`: not used.
 
-        **Returns:** a discrete space of 4 actions.
+        **Returns:** a discrete space.
         """
-        return spaces.Discrete(SUITS)
+        return spaces.Discrete(self._num_actions)
 
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The suits that can be seen.
+    def observation_space(self, params: EnvParams | None = None) -> Any:
+        """What can be seen.
 
         **Arguments:**
 
         - `params`: not used.
 
-        **Returns:** a discrete space of 4 observations.
+        **Returns:** a `Discrete` or `MultiDiscrete` space.
         """
-        return spaces.Discrete(SUITS)
+        return self._observations

@@ -4,11 +4,12 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import struct
+from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
-from .card_game import CardGame, deal, full_deck
+from .card_game import SUITS, CardGame, deal, full_deck
 
 
 @struct.dataclass
@@ -44,7 +45,7 @@ class RepeatFirst(CardGame):
 
         **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
-        super().__init__(decks)
+        super().__init__(decks, spaces.Discrete(SUITS), num_actions=SUITS)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Deal the first card of a full deck.

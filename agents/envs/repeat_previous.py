@@ -4,11 +4,12 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import struct
+from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
-from .card_game import CARDS_PER_DECK, CardGame, check_integer, deal, full_deck
+from .card_game import CARDS_PER_DECK, SUITS, CardGame, check_integer, deal, full_deck
 
 
 @struct.dataclass
@@ -48,7 +49,7 @@ class RepeatPrevious(CardGame):
 
         **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
-        super().__init__(decks)
+        super().__init__(decks, spaces.Discrete(SUITS), num_actions=SUITS)
         self.k = check_integer("k", k)
         if not 1 <= self.k < self.num_cards:
             raise ValueError(

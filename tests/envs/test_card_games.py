@@ -10,46 +10,64 @@ import pytest
 from agents import envs
 from agents.envs.card_game import check_integer
 from tests.envs import quick
+from tests.envs.shuffles import assert_shuffled, primitives
 
 EPISODES = 4096
 
 
-def best_action(env, cards, time):
-    """The right answer after the cards of steps 0 to `time`."""
+def best_action(env, seen, time):
+    """The best answer after the observations of steps 0 to `time`."""
     if isinstance(env, envs.RepeatFirst):
-        return cards[0]
-    return cards[jnp.maximum(time + 1 - env.k, 0)]
+        return seen[0]
+    if isinstance(env, envs.RepeatPrevious):
+        return seen[jnp.maximum(time + 1 - env.k, 0)]
+    if isinstance(env, envs.Autoencode):
+        return seen[2 * env.num_cards - 2 - time, 1]
+    past = jnp.arange(len(seen)) <= time
+    if isinstance(env, envs.CountRecall):
+        return (past & (seen[:, 0] == seen[time, 1])).sum()
+    # As many cards are lower in a full deck as are higher than the mirrored rank.
+    lower = 4 * env.decks * seen[time] - (past & (seen < seen[time])).sum()
+    higher = 4 * env.decks * (12 - seen[time]) - (past & (seen > seen[time])).sum()
+    return lower > higher
 
 
 @functools.cache
-def play(env, best, episodes):
-    """Cards and rewards of `_play`, in NumPy."""
-    return jax.device_get(_play(env, best, episodes))
+def play(env, policy, episodes):
+    """Observations and rewards of `_play`, in NumPy."""
+    return jax.device_get(_play(env, policy, episodes))
 
 
 @functools.partial(quick.jit, static_argnums=(0, 1, 2))
-def _play(env, best, episodes):
-    """Cards `[episode, 52 d]` and rewards `[episode, 52 d - 1]` of the best or a random policy."""
+def _play(env, policy, episodes):
+    """Observations `[episode, steps + 1, ...]` and rewards `[episode, steps]` of a policy.
+
+    It is `"best"`, `"random"`, or `"peek"`, which knows the next observation.
+    """
     params = env.default_params
 
     def step(carry, key):
-        state, cards, time = carry
+        state, seen, time = carry
         key_action, key_step = jax.random.split(key)
-        if best:
-            action = best_action(env, cards, time)
-        else:
+        if policy == "best":
+            action = best_action(env, seen, time)
+        elif policy == "random":
             action = env.action_space(params).sample(key_action)
+        else:
+            next_rank = env.step(key_step, state, 0, params)[5]["final_observation"]
+            action = next_rank < seen[time]
+        action = action.astype(jnp.int32)
         _, state, reward, _, _, info = env.step(key_step, state, action, params)
-        cards = cards.at[time + 1].set(info["final_observation"])
-        return (state, cards, time + 1), reward
+        seen = seen.at[time + 1].set(info["final_observation"])
+        return (state, seen, time + 1), reward
 
     def episode(key):
         key_reset, key_steps = jax.random.split(key)
-        card, state = env.reset(key_reset, params)
-        cards = jnp.zeros(env.num_cards, jnp.int32).at[0].set(card)
-        keys = jax.random.split(key_steps, env.num_cards - 1)
-        (_, cards, _), rewards = jax.lax.scan(step, (state, cards, jnp.int32(0)), keys)
-        return cards, rewards
+        first, state = env.reset(key_reset, params)
+        seen = jnp.zeros((env.num_steps + 1, *first.shape), jnp.int32).at[0].set(first)
+        keys = jax.random.split(key_steps, env.num_steps)
+        (_, seen, _), rewards = jax.lax.scan(step, (state, seen, jnp.int32(0)), keys)
+        return seen, rewards
 
     return jax.vmap(episode)(jax.random.split(jax.random.key(7), episodes))
 
@@ -60,56 +78,92 @@ GAMES = [
     envs.RepeatPrevious(),
     envs.RepeatPrevious(decks=2, k=32),
     envs.RepeatPrevious(decks=2, k=1),
+    envs.Autoencode(),
+    envs.CountRecall(),
+    envs.CountRecall(decks=2, deck_type="ranks"),
+    envs.HigherLower(),
+    envs.HigherLower(decks=3),
 ]
-every_game = pytest.mark.parametrize(
-    "env", GAMES, ids=lambda e: f"{e.name}-{e.decks}-{getattr(e, 'k', '')}"
+
+
+def name_of(env):
+    options = (getattr(env, option, "") for option in ("decks", "k", "deck_type"))
+    return "-".join([env.name, *map(str, options)]).strip("-")
+
+
+every_game = pytest.mark.parametrize("env", GAMES, ids=name_of)
+
+
+def decks_of(env, seen):
+    """The order of cards `[episode, 52 d]` of every deck, and how many kinds of cards there are."""
+    if isinstance(env, envs.Autoencode):
+        return [seen[:, : env.num_cards, 1]], 4
+    if isinstance(env, envs.CountRecall):
+        return [seen[..., 0], seen[..., 1]], env.kinds
+    return [seen], 13 if isinstance(env, envs.HigherLower) else 4
+
+
+@pytest.mark.parametrize(
+    "env", [env for env in GAMES if not isinstance(env, envs.HigherLower)], ids=name_of
 )
-
-
-@every_game
 def test_best_policy_has_return_one(env):
-    _, rewards = play(env, True, 64)
+    _, rewards = play(env, "best", 64)
     assert (rewards >= 0).all()
     np.testing.assert_allclose(rewards.sum(axis=1), 1.0, atol=1e-5)
 
 
 @every_game
-def test_random_policy_has_return_minus_a_half(env):
-    _, rewards = play(env, False, EPISODES)
-    scored = (np.asarray(rewards[0]) != 0).sum()
-    # A scored step gives ±1 / scored, + with probability 1/4, independently of all others.
-    error = np.sqrt(3 / 4 / scored / EPISODES)
+def test_random_policy_has_the_expected_return(env):
+    """A scored step gives 1 / n with probability p and -1 / n otherwise, whatever happened."""
+    _, rewards = play(env, "random", EPISODES)
+    if isinstance(env, envs.HigherLower):
+        # A pair of neighbors differs with probability 1 - (n/13 - 1)/(n - 1); there are n - 1.
+        n, p, scored = env.num_cards, 1 / 2, env.num_cards * 12 / 13
+    else:
+        scored = n = (np.asarray(rewards[0]) != 0).sum()
+        p = 1 / env.num_actions
+    error = np.sqrt(4 * p * (1 - p) * scored / EPISODES) / n
     mean = np.asarray(rewards, np.float64).sum(axis=1).mean()
-    assert abs(mean + 0.5) < 4 * error
+    assert abs(mean - (2 * p - 1) * scored / n) < 4 * error
+
+
+@pytest.mark.parametrize(
+    "env", [env for env in GAMES if isinstance(env, envs.HigherLower)], ids=name_of
+)
+def test_higher_lower_by_peeking_and_by_counting(env):
+    n = env.num_cards
+    seen, rewards = play(env, "peek", EPISODES)
+    np.testing.assert_array_equal(rewards, np.float32(1 / n) * (seen[:, 1:] != seen[:, :-1]))
+    returns = np.asarray(rewards, np.float64).sum(axis=1)
+    assert abs(returns.mean() - 12 / 13) < 5 * returns.std() / np.sqrt(EPISODES)
+    # The best guess gains |higher - lower| / remaining on average, in units of 1 / n.
+    seen, rewards = play(env, "best", EPISODES)
+    left = 4 * env.decks - np.cumsum(seen[:, :-1, None] == np.arange(13), axis=1)
+    side = np.sign(np.arange(13) - seen[:, :-1, None])
+    law = np.abs((side * left).sum(axis=2)) / left.sum(axis=2)
+    gain = np.asarray(rewards, np.float64).sum(axis=1)
+    assert abs(gain.mean() - law.sum(axis=1).mean() / n) < 5 / np.sqrt(n * EPISODES)
+    # More than who remembers nothing: sum over ranks of |12 - 2 rank| * 4 d / n / 13.
+    assert gain.mean() - 84 / 169 > 5 * gain.std() / np.sqrt(EPISODES)
 
 
 @every_game
 def test_an_episode_deals_the_deck(env):
-    cards, _ = play(env, False, EPISODES)
-    for suit in range(4):
-        assert (np.asarray(cards == suit).sum(axis=1) == 13 * env.decks).all()
+    decks, kinds = decks_of(env, play(env, "random", EPISODES)[0])
+    for cards in decks:
+        for kind in range(kinds):
+            assert ((cards == kind).sum(axis=1) == env.num_cards // kinds).all()
 
 
 @every_game
 def test_cards_are_shuffled(env):
-    """Chi-square against the law of a shuffled deck; the bounds are five standard deviations."""
-    cards = np.asarray(play(env, False, EPISODES)[0])
-    counts = np.stack([(cards == suit).sum(axis=0) for suit in range(4)])
-    chi_square = ((counts - EPISODES / 4) ** 2 / (EPISODES / 4)).sum(axis=0)
-    assert abs(chi_square.mean() - 3) < 5 * np.sqrt(6 / env.num_cards)
-    # A pair of neighbors, wherever it is: the second card lacks the first one in its deck.
-    n = env.num_cards
-    probability = np.full((4, 4), n / 4) - np.eye(4)
-    probability /= 4 * (n - 1)
-    for place in (0, n // 2, n - 2):
-        pairs = np.bincount(4 * cards[:, place] + cards[:, place + 1], minlength=16)
-        expected = EPISODES * probability.ravel()
-        assert ((pairs - expected) ** 2 / expected).sum() < 15 + 5 * np.sqrt(30)
-    # All pairs together tell dealing without replacement from dealing with it.
-    repeats = (cards[:, 1:] == cards[:, :-1]).mean()
-    law = (n / 4 - 1) / (n - 1)
-    error = np.sqrt(law * (1 - law) / EPISODES / (n - 1))
-    assert abs(repeats - law) < 5 * error < 0.25 - law
+    decks, kinds = decks_of(env, play(env, "random", EPISODES)[0])
+    for cards in decks:
+        assert_shuffled(cards, kinds)
+    if len(decks) == 2:  # and by themselves
+        # The number of agreements has the variance n^2 (kinds - 1) / kinds^2 / (n - 1).
+        error = np.sqrt((kinds - 1) / (env.num_cards - 1) / EPISODES) / kinds
+        assert abs((decks[0] == decks[1]).mean() - 1 / kinds) < 5 * error
 
 
 @every_game
@@ -124,16 +178,6 @@ def test_a_reset_permutes_no_deck(env):
     assert "sort" in set(primitives(shuffled.jaxpr))
 
 
-def primitives(program):
-    """Names of all primitives of a jaxpr, inside of inner ones too."""
-    for equation in program.eqns:
-        yield equation.primitive.name
-        for value in equation.params.values():
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from primitives(inner)
-
-
 def _arguments(env):
     key = jax.random.key(0)
     return key, env.reset(key, env.default_params)[1], jnp.int32(0), env.default_params
@@ -141,7 +185,7 @@ def _arguments(env):
 
 @every_game
 def test_flags_at_the_end_and_at_a_time_limit(env):
-    n = env.num_cards
+    n = env.num_steps + 1
     params = env.default_params
     _, state, *_ = _arguments(env)
     for limit, time, flags in (
@@ -186,6 +230,23 @@ def test_the_ring_of_recent_cards_is_empty_after_a_reset():
         ),
         (lambda: envs.RepeatPrevious(decks=0), r"`decks` \(=0\) must be at least 1\."),
         (lambda: envs.RepeatFirst(decks=-1), r"`decks` \(=-1\) must be at least 1\."),
+        (lambda: envs.Autoencode(decks=0), r"`decks` \(=0\) must be at least 1\."),
+        (lambda: envs.CountRecall(decks=0), r"`decks` \(=0\) must be at least 1\."),
+        (
+            lambda: envs.CountRecall(deck_type="jokers"),
+            r"`deck_type` \(='jokers'\) must be 'colors', 'suits' or 'ranks'\.",
+        ),
+        (lambda: envs.HigherLower(decks=0), r"`decks` \(=0\) must be at least 1\."),
+        (lambda: envs.Concentration(decks=0), r"`decks` \(=0\) must be at least 1\."),
+        (
+            lambda: envs.Concentration(deck_type="suits"),
+            r"`deck_type` \(='suits'\) must be 'colors' or 'ranks'\.",
+        ),
+        (lambda: envs.MultiarmedBandit(arms=0), r"`arms` \(=0\) must be at least 1\."),
+        (
+            lambda: envs.MultiarmedBandit(episode_length=0),
+            r"`episode_length` \(=0\) must be at least 1\.",
+        ),
     ],
 )
 def test_values_that_break_a_rule(make, message):

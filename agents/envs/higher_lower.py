@@ -1,0 +1,93 @@
+"""HigherLower: will the next card be higher or lower than the present one?"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import EnvParams
+from gymnax.environments.environment import EnvState as GymnaxEnvState
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+
+from .card_game import KINDS, CardGame, deal, full_deck
+
+RANKS = KINDS["ranks"]
+
+
+@struct.dataclass
+class EnvState(GymnaxEnvState):
+    """State of HigherLower; batched states have leading axes.
+
+    `time`: steps taken. `remaining`: cards of each rank in the deck, shape `(13,)`. `rank`: rank of
+    the present card, 0 for an ace up to 12 for a king. All are int32.
+    """
+
+    # `Any`, because JAX rebuilds the state from tracers, batches and placeholders alike.
+    time: Any
+    remaining: Any
+    rank: Any
+
+
+class HigherLower(CardGame):
+    r"""Guess whether the next card is higher (action 0) or lower (action 1) than the present one.
+
+    An observation is the rank of the present card, 0 to 12. A step gives \( 1 / (52 d) \) for a
+    right guess, as much less than zero for a wrong one, and 0 if the two ranks are equal. It takes
+    \( 52 d - 1 \) steps to deal \( d \) decks out. Who knows the order of the cards gets
+    \( 12/13 \) on average; a player can do no better than to count the cards that remain. The
+    same, step by step, as `HigherLower` of the Python package `popgym` 1.0.7 with the same order of
+    cards.
+
+    Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
+    ICLR 2023.
+    """
+
+    def __init__(self, decks: int = 1):
+        """**Arguments:**
+
+        - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,
+            Medium and Hard have 1, 2 and 3.
+
+        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
+        """
+        super().__init__(decks, spaces.Discrete(RANKS), num_actions=2)
+
+    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
+        """Deal the first card of a full deck.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `params`: not used.
+
+        **Returns:** the rank of the card, and the state.
+        """
+        rank, remaining = deal(key, full_deck(self.decks, RANKS))
+        return rank, EnvState(time=jnp.int32(0), remaining=remaining, rank=rank)
+
+    def step_env(
+        self,
+        key: PRNGKeyArray,
+        state: EnvState,
+        action: int | Int[Array, ""],
+        params: EnvParams,
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
+        """Deal a card and compare it with the guess. There is no auto-reset here: see `step`.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state.
+        - `action`: 0 for higher, 1 for lower.
+        - `params`: not used.
+
+        **Returns:** the rank of the new card, the new state, the reward, whether the deck is dealt
+        out, and an empty `info`.
+        """
+        rank, remaining = deal(key, state.remaining)
+        scale = jnp.float32(1 / self.num_cards)
+        right = (rank > state.rank) == (jnp.asarray(action) == 0)
+        reward = jnp.where(right, scale, -scale)
+        reward = jnp.where(rank == state.rank, jnp.float32(0), reward)
+        state = EnvState(time=state.time + 1, remaining=remaining, rank=rank)
+        return rank, state, reward, self.is_terminated(state, params), {}

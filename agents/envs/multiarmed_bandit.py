@@ -1,0 +1,158 @@
+"""MultiarmedBandit: find the arm that pays most often, within an episode."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvState as GymnaxEnvState
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+
+from .card_game import check_positive
+from .spaces import MultiDiscrete
+
+
+@struct.dataclass
+class EnvState(GymnaxEnvState):
+    """State of MultiarmedBandit; batched states have leading axes.
+
+    `time`: steps taken, int32. `chances`: probability with which each arm pays, or -1 for an arm
+    that was never pulled, shape `(arms,)`, float32.
+    """
+
+    # `Any`, because JAX rebuilds the state from tracers, batches and placeholders alike.
+    time: Any
+    chances: Any
+
+
+class MultiarmedBandit(Environment[Any, EnvParams]):
+    r"""Pull arms that pay with unknown probabilities, new ones in every episode.
+
+    An observation is whether the last pull paid (0 after a reset) and the previous action (0 after
+    a reset). A pull that pays gives \( 1 / T \), another one as much less than zero, so the best
+    return is 1 and that of a random policy 0 on average. The probabilities are uniform in [0, 1):
+    who knows those of \( n \) arms gets \( (n - 1) / (n + 1) \) on average. An episode never
+    terminates and is truncated after \( T \) steps.
+
+    An arm's probability is drawn when it is pulled for the first time, which costs a reset nothing
+    and has the distribution of drawing all of them beforehand. The same, step by step, as
+    `MultiarmedBandit` of the Python package `popgym` 1.0.7 in its wrapper `PreviousAction`, with
+    the same probabilities and luck.
+
+    Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
+    ICLR 2023.
+    """
+
+    def __init__(self, arms: int = 10, episode_length: int = 200):
+        """**Arguments:**
+
+        - `arms`: number of arms; at least 1. POPGym's Easy, Medium and Hard have 10, 20 and 30.
+        - `episode_length`: the T of the rewards, and the default time limit; at least 1. Easy,
+            Medium and Hard have 200, 400 and 600.
+
+        **Raises:** `TypeError` or `ValueError` if one of them is not a positive integer.
+        """
+        super().__init__()
+        self.arms = check_positive("arms", arms)
+        self.episode_length = check_positive("episode_length", episode_length)
+
+    @property
+    def default_params(self) -> EnvParams:
+        """Parameters whose time limit is `episode_length`."""
+        return EnvParams(max_steps_in_episode=self.episode_length)
+
+    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, "2"], EnvState]:
+        """Put up new arms.
+
+        **Arguments:**
+
+        - `key`: not used.
+        - `params`: not used.
+
+        **Returns:** the observation of no pay and of action 0, and the state.
+        """
+        chances = jnp.full((self.arms,), -1, jnp.float32)
+        return jnp.zeros((2,), jnp.int32), EnvState(time=jnp.int32(0), chances=chances)
+
+    def step_env(
+        self,
+        key: PRNGKeyArray,
+        state: EnvState,
+        action: int | Int[Array, ""],
+        params: EnvParams,
+    ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
+        """Pull an arm. There is no auto-reset here: see `step`.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state.
+        - `action`: an arm, from 0 to `arms - 1`.
+        - `params`: not used.
+
+        **Returns:** whether it paid and the action, the new state, the reward, False, and an empty
+        `info`.
+        """
+        action = jnp.asarray(action, jnp.int32)
+        fresh, luck = jax.random.uniform(key, (2,), jnp.float32)
+        pulled = jnp.arange(self.arms, dtype=jnp.int32) == action
+        chances = jnp.where(pulled & (state.chances < 0), fresh, state.chances)
+        pays = jnp.any(pulled & (luck < chances))
+        scale = jnp.float32(1 / self.episode_length)
+        reward = jnp.where(pays, scale, -scale)
+        observation = jnp.stack([pays.astype(jnp.int32), action])
+        state = EnvState(time=state.time + 1, chances=chances)
+        return observation, state, reward, self.is_terminated(state, params), {}
+
+    def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
+        """Whether there is nothing more to win: never.
+
+        **Arguments:**
+
+        - `state`: not used.
+        - `params`: not used.
+
+        **Returns:** False.
+        """
+        return jnp.zeros((), bool)
+
+    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
+        """Whether the time is up.
+
+        **Arguments:**
+
+        - `state`: the state after a step.
+        - `params`: the environment's parameters.
+
+        **Returns:** a Boolean scalar.
+        """
+        return state.time >= params.max_steps_in_episode
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions: one for each arm."""
+        return self.arms
+
+    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
+        """The arms.
+
+        **Arguments:**
+
+        - `params`: not used.
+
+        **Returns:** a discrete space.
+        """
+        return spaces.Discrete(self.arms)
+
+    def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete:
+        """Pay or none, and the previous action.
+
+        **Arguments:**
+
+        - `params`: not used.
+
+        **Returns:** a space of two numbers.
+        """
+        return MultiDiscrete((2, self.arms))

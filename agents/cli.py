@@ -84,8 +84,8 @@ class MemoryOptions:
     """Width of the layer in front of the memory."""
     head_size: Count = _DEFAULT["head_size"]
     """Width of the hidden layer of actor and critic."""
-    previous_action: bool = _DEFAULT["previous_action"]
-    """Whether the previous action is an input."""
+    previous_action: bool | None = _DEFAULT["previous_action"]
+    """Whether the previous action is an input; by default where the environment asks for it."""
     previous_reward: bool = _DEFAULT["previous_reward"]
     """Whether the previous reward is an input."""
 

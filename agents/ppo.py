@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float, Int, PyTree
 
 import zoo
-from agents.envs import make
+from agents.envs import make, needs_previous_action
 from agents.evaluation import evaluate
 from agents.gradients import RTRL, AbstractGradient, gradient_from_dict
 from agents.losses import Sample, ppo_loss, sample_of
@@ -77,7 +77,8 @@ class PPO:
     - `encoder_size`: width of the layer in front of the memory; 0 for none. Without it RTRL has
       the exact gradient of the whole network; an encoder learns from the present segment only.
     - `head_size`: width of the heads' hidden layers.
-    - `previous_action`, `previous_reward`: whether they are inputs.
+    - `previous_action`, `previous_reward`: whether they are inputs; by default the action is one
+      where the environment asks for it (`agents.envs.needs_previous_action`).
     - `normalize_observation`, `normalize_reward`: by running statistics.
     - `staleness_every`: every so many iterations, measure the cosine between the gradient with the
       carries as they were stored and with fresh ones; 0 for never.
@@ -109,7 +110,7 @@ class PPO:
     max_grad_norm: float = 0.5
     encoder_size: int = 64
     head_size: int = 64
-    previous_action: bool = False
+    previous_action: bool | None = None
     previous_reward: bool = False
     normalize_observation: bool = False
     normalize_reward: bool = False
@@ -186,13 +187,14 @@ class PPO:
         `ActorCritic`.
         """
         env, params = self.environment
+        asked = self.previous_action
         return ActorCritic(
             env.observation_space(params),
             env.action_space(params),
             self.memory,
             encoder_size=self.encoder_size,
             head_size=self.head_size,
-            previous_action=self.previous_action,
+            previous_action=needs_previous_action(env) if asked is None else asked,
             previous_reward=self.previous_reward,
             key=key,
         )

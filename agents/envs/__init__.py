@@ -7,7 +7,7 @@ from .concentration import Concentration
 from .count_recall import CountRecall
 from .higher_lower import HigherLower
 from .multiarmed_bandit import MultiarmedBandit
-from .registry import episode_steps, make, names
+from .registry import episode_steps, make, names, needs_previous_action
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
@@ -26,4 +26,5 @@ __all__ = [
     "episode_steps",
     "make",
     "names",
+    "needs_previous_action",
 ]

@@ -35,21 +35,23 @@ class Concentration(Environment[Any, EnvParams]):
     r"""Turn over cards, two in a turn: a pair that matches stays face up, another goes back.
 
     An observation is the kind of the card at each of the \( n = 52 d \) places, or the number of
-    kinds where it is face down, and then the previous action (0 after a reset). An action is a
-    place. A pair gives \( 2 / n \), so the best return is 1. With \( T = 2 n \) steps allowed, a
-    miss gives \( -2 / T \) for the second card, which may be the first one again. To choose a
-    matched card ends the turn and gives \( -1 / T \) as the first card and \( -2 / T \) as the
-    second. The observation of a turn's end shows its cards. The episode terminates when all cards
-    are up, and is truncated after \( T \) steps; both are true if both happen at once.
+    kinds where it is face down. An action is a place. A pair gives \( 2 / n \), so the best return
+    is 1. With \( T = 2 n \) steps allowed, a miss gives \( -2 / T \) for the second card, which may
+    be the first one again. To choose a matched card ends the turn and gives \( -1 / T \) as the
+    first card and \( -2 / T \) as the second. The observation of a turn's end shows its cards. The
+    episode terminates when all cards are up, and is truncated after \( T \) steps; both are true if
+    both happen at once.
 
     A card's kind is drawn when it is turned for the first time, from the cards that were not turned
     before. That is the distribution of a board that is shuffled beforehand, and costs a reset
-    nothing. The same, step by step, as `Concentration` of the Python package `popgym` 1.0.7 in its
-    wrapper `PreviousAction`, with the same board.
+    nothing. The same, step by step, as `Concentration` of the Python package `popgym` 1.0.7 with
+    the same board. It says that an agent needs its previous action.
 
     Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
     ICLR 2023.
     """
+
+    needs_previous_action = True
 
     def __init__(self, decks: int = 1, deck_type: str = "ranks"):
         """**Arguments:**
@@ -84,7 +86,7 @@ class Concentration(Environment[Any, EnvParams]):
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
-    ) -> tuple[Int32[Array, " numbers"], EnvState]:
+    ) -> tuple[Int32[Array, " places"], EnvState]:
         """Lay all cards face down.
 
         **Arguments:**
@@ -92,7 +94,7 @@ class Concentration(Environment[Any, EnvParams]):
         - `key`: not used.
         - `params`: not used.
 
-        **Returns:** the observation of no card and of action 0, and the state.
+        **Returns:** the observation of no card, and the state.
         """
         board = jnp.full((self.num_cards,), self.kinds, jnp.int32)
         state = EnvState(
@@ -102,7 +104,7 @@ class Concentration(Environment[Any, EnvParams]):
             up=jnp.zeros((self.num_cards,), bool),
             first=jnp.int32(self.num_cards),
         )
-        return jnp.append(board, jnp.int32(0)), state
+        return board, state
 
     def step_env(
         self,
@@ -110,7 +112,7 @@ class Concentration(Environment[Any, EnvParams]):
         state: EnvState,
         action: int | Int[Array, ""],
         params: EnvParams,
-    ) -> tuple[Int32[Array, " numbers"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
+    ) -> tuple[Int32[Array, " places"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Turn a card over. There is no auto-reset here: see `step`.
 
         **Arguments:**
@@ -120,7 +122,7 @@ class Concentration(Environment[Any, EnvParams]):
         - `action`: a place, from 0 to 52 d - 1.
         - `params`: not used.
 
-        **Returns:** the cards in sight and the action, the new state, the reward, whether all cards
+        **Returns:** the cards in sight, the new state, the reward, whether all cards
         are matched, and an empty `info`.
         """
         action = jnp.asarray(action, jnp.int32)
@@ -150,7 +152,6 @@ class Concentration(Environment[Any, EnvParams]):
             up=state.up | (in_play & pair),
             first=jnp.where(second | already_up, jnp.int32(self.num_cards), action),
         )
-        observation = jnp.append(observation, action)
         return observation, state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
@@ -194,12 +195,12 @@ class Concentration(Environment[Any, EnvParams]):
         return spaces.Discrete(self.num_cards)
 
     def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """What can be at each place, and the previous action.
+        """What can be at each place.
 
         **Arguments:**
 
         - `params`: not used.
 
-        **Returns:** a space of `52 d + 1` numbers.
+        **Returns:** a space of `52 d` numbers.
         """
-        return MultiDiscrete((*[self.kinds + 1] * self.num_cards, self.num_cards))
+        return MultiDiscrete([self.kinds + 1] * self.num_cards)

@@ -11,7 +11,6 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from .card_game import check_positive
-from .spaces import MultiDiscrete
 
 
 @struct.dataclass
@@ -30,20 +29,22 @@ class EnvState(GymnaxEnvState):
 class MultiarmedBandit(Environment[Any, EnvParams]):
     r"""Pull arms that pay with unknown probabilities, new ones in every episode.
 
-    An observation is whether the last pull paid (0 after a reset) and the previous action (0 after
-    a reset). A pull that pays gives \( 1 / T \), another one as much less than zero, so the best
-    return is 1 and that of a random policy 0 on average. The probabilities are uniform in [0, 1):
-    who knows those of \( n \) arms gets \( (n - 1) / (n + 1) \) on average. An episode never
-    terminates and is truncated after \( T \) steps.
+    An observation is whether the last pull paid (0 after a reset). A pull that pays gives
+    \( 1 / T \), another one as much less than zero, so the best return is 1 and that of a random
+    policy 0 on average. The probabilities are uniform in [0, 1): who knows those of \( n \) arms
+    gets \( (n - 1) / (n + 1) \) on average. An episode never terminates and is truncated after
+    \( T \) steps.
 
     An arm's probability is drawn when it is pulled for the first time, which costs a reset nothing
     and has the distribution of drawing all of them beforehand. The same, step by step, as
-    `MultiarmedBandit` of the Python package `popgym` 1.0.7 in its wrapper `PreviousAction`, with
-    the same probabilities and luck.
+    `MultiarmedBandit` of the Python package `popgym` 1.0.7 with the same probabilities and luck. It
+    says that an agent needs its previous action.
 
     Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
     ICLR 2023.
     """
+
+    needs_previous_action = True
 
     def __init__(self, arms: int = 10, episode_length: int = 200):
         """**Arguments:**
@@ -63,7 +64,7 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         """Parameters whose time limit is `episode_length`."""
         return EnvParams(max_steps_in_episode=self.episode_length)
 
-    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, "2"], EnvState]:
+    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Put up new arms.
 
         **Arguments:**
@@ -71,10 +72,10 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         - `key`: not used.
         - `params`: not used.
 
-        **Returns:** the observation of no pay and of action 0, and the state.
+        **Returns:** the observation of no pay, and the state.
         """
         chances = jnp.full((self.arms,), -1, jnp.float32)
-        return jnp.zeros((2,), jnp.int32), EnvState(time=jnp.int32(0), chances=chances)
+        return jnp.int32(0), EnvState(time=jnp.int32(0), chances=chances)
 
     def step_env(
         self,
@@ -82,7 +83,7 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         state: EnvState,
         action: int | Int[Array, ""],
         params: EnvParams,
-    ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Pull an arm. There is no auto-reset here: see `step`.
 
         **Arguments:**
@@ -92,7 +93,7 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         - `action`: an arm, from 0 to `arms - 1`.
         - `params`: not used.
 
-        **Returns:** whether it paid and the action, the new state, the reward, False, and an empty
+        **Returns:** whether it paid, the new state, the reward, False, and an empty
         `info`.
         """
         action = jnp.asarray(action, jnp.int32)
@@ -102,9 +103,8 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         pays = jnp.any(pulled & (luck < chances))
         scale = jnp.float32(1 / self.episode_length)
         reward = jnp.where(pays, scale, -scale)
-        observation = jnp.stack([pays.astype(jnp.int32), action])
         state = EnvState(time=state.time + 1, chances=chances)
-        return observation, state, reward, self.is_terminated(state, params), {}
+        return pays.astype(jnp.int32), state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Whether there is nothing more to win: never.
@@ -146,13 +146,13 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         """
         return spaces.Discrete(self.arms)
 
-    def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """Pay or none, and the previous action.
+    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
+        """Pay or none.
 
         **Arguments:**
 
         - `params`: not used.
 
-        **Returns:** a space of two numbers.
+        **Returns:** a discrete space of two observations.
         """
-        return MultiDiscrete((2, self.arms))
+        return spaces.Discrete(2)

@@ -70,6 +70,25 @@ def episode_steps(env: Environment, params: EnvParams) -> int:
     return math.ceil(params.max_steps_in_episode)
 
 
+def needs_previous_action(env: Environment) -> bool:
+    """Whether an agent has to know its previous action to make sense of the observations.
+
+    True of the environments whose observation is the outcome of an action at a place that it does
+    not show. Their class says so by an attribute `needs_previous_action`.
+
+    **Arguments:**
+
+    - `env`: an environment, or a wrapper that holds one as `env`.
+
+    **Returns:** a bool.
+    """
+    while env is not None:
+        if getattr(env, "needs_previous_action", False):
+            return True
+        env = getattr(env, "env", None)  # pyright: ignore[reportAssignmentType]
+    return False
+
+
 def _build(
     name: str,
     factory: Callable[..., Environment],

@@ -74,7 +74,7 @@ def test_every_option_of_the_algorithm_is_passed_on():
         "--minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
         "--gae-lambda 0.8 --clip 0.1 --value-clip 0.3 --entropy-coefficient 0.02 "
         "--value-coefficient 0.6 --max-grad-norm 2 --encoder-size 5 --head-size 7 "
-        "--previous-action --previous-reward --normalize-reward"
+        "--previous-action True --previous-reward --normalize-reward"
     )
     assert algorithm == PPO(
         env="RepeatFirst",

@@ -11,7 +11,6 @@ from popgym.envs import (
     repeat_first,
     repeat_previous,
 )
-from popgym.wrappers import PreviousAction
 
 from agents import envs
 from tests.envs.popgym_oracle import assert_same_episode, order_of, our_episodes, stack
@@ -145,24 +144,24 @@ def clicks(rng, board, waste):
 @CONCENTRATION
 def test_concentration_with_random_clicks(name, oracle):
     """Our board, which is drawn card by card, laid out in theirs."""
-    env, params, theirs = make_both(name, {}, lambda: PreviousAction(oracle()))
-    assert envs.episode_steps(env, params) == theirs.unwrapped.episode_length == env.num_steps
+    env, params, theirs = make_both(name, {}, oracle)
+    assert envs.episode_steps(env, params) == theirs.episode_length == env.num_steps
     actions = np.random.default_rng(6).integers(env.num_cards, size=(SEEDS, env.num_steps))
     actions[::2, 1::3] = actions[::2, 0:-1:3]  # the same card again
-    deck = theirs.unwrapped.deck
+    deck = theirs.deck
     for episode in our_episodes(env, params, actions):
-        board = episode[0][:, :-1].min(axis=0)  # face down is the largest number
+        board = episode[0].min(axis=0)  # face down is the largest number
         missing = np.flatnonzero(board == env.kinds)
         left = env.num_cards // env.kinds - np.bincount(board, minlength=env.kinds + 1)
         board[missing] = np.repeat(np.arange(env.kinds), left[:-1])
-        stack(deck, order_of(theirs.unwrapped.deck_idx_type, board))
+        stack(deck, order_of(theirs.deck_idx_type, board))
         assert_same_episode(theirs, episode)
 
 
 @CONCENTRATION
 def test_concentration_with_clicks_that_finish(name, oracle):
     """Their board, laid out in ours."""
-    env, params, theirs = make_both(name, {}, lambda: PreviousAction(oracle()))
+    env, params, theirs = make_both(name, {}, oracle)
     rng = np.random.default_rng(7)
     n, steps = env.num_cards, env.num_steps
     boards = np.stack([shuffled_board(rng, env) for _ in range(SEEDS)]).astype(np.int32)
@@ -173,9 +172,9 @@ def test_concentration_with_clicks_that_finish(name, oracle):
     actions = np.stack([np.resize(script, steps) for script in scripts])
     fields = {"board": boards, "remaining": np.zeros((SEEDS, env.kinds), np.int32)}
     episodes = our_episodes(env, params, actions, fields)
-    deck = theirs.unwrapped.deck
+    deck = theirs.deck
     for episode, board, w in zip(episodes, boards, waste, strict=True):
-        stack(deck, order_of(theirs.unwrapped.deck_idx_type, board))
+        stack(deck, order_of(theirs.deck_idx_type, board))
         assert_same_episode(theirs, episode)
         flags = bool(episode[2][-1]), bool(episode[3][-1])
         assert flags == (w <= n, w >= n)
@@ -209,14 +208,14 @@ class Luck:
     ],
 )
 def test_same_luck_same_episode(name, options, oracle):
-    env, params, theirs = make_both(name, options, lambda: PreviousAction(oracle()))
-    assert envs.episode_steps(env, params) == theirs.unwrapped.max_episode_length
+    env, params, theirs = make_both(name, options, oracle)
+    assert envs.episode_steps(env, params) == theirs.max_episode_length
     rng = np.random.default_rng(8)
     actions = rng.integers(env.arms, size=(SEEDS, env.episode_length))
     # Arms that always pay, never do, or sometimes: theirs must pay when ours does.
     chances = np.clip(rng.uniform(-0.5, 1.5, (SEEDS, env.arms)), 0, 1).astype(np.float32)
     episodes = our_episodes(env, params, actions, {"chances": chances})
     for episode, chance in zip(episodes, chances, strict=True):
-        theirs.unwrapped.np_random = Luck(chance, episode[0][1:, 0])
+        theirs.np_random = Luck(chance, episode[0][1:])
         assert_same_episode(theirs, episode)
         assert episode[3].sum() == episode[3][-1] == 1

@@ -5,6 +5,8 @@ from typing import Any
 
 from gymnax.environments.environment import Environment
 
+from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
+from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 
@@ -24,7 +26,46 @@ _CARDS: Entries = {
 
 _BOARDS: Entries = {}
 
-_CONTROL: Entries = {}
+_CONTROL: Entries = {
+    "PositionOnlyCartPole": (PositionOnlyCartPole, {}),
+    "PositionOnlyCartPoleEasy": (PositionOnlyCartPole, {"max_episode_length": 200}),
+    "PositionOnlyCartPoleMedium": (PositionOnlyCartPole, {"max_episode_length": 400}),
+    "PositionOnlyCartPoleHard": (PositionOnlyCartPole, {"max_episode_length": 600}),
+    "VelocityOnlyCartPole": (VelocityOnlyCartPole, {}),
+    "VelocityOnlyCartPoleEasy": (VelocityOnlyCartPole, {"max_episode_length": 200}),
+    "VelocityOnlyCartPoleMedium": (VelocityOnlyCartPole, {"max_episode_length": 400}),
+    "VelocityOnlyCartPoleHard": (VelocityOnlyCartPole, {"max_episode_length": 600}),
+    "NoisyPositionOnlyCartPole": (NoisyPositionOnlyCartPole, {}),
+    "NoisyPositionOnlyCartPoleEasy": (
+        NoisyPositionOnlyCartPole,
+        {"max_episode_length": 200, "noise_sigma": 0.1},
+    ),
+    "NoisyPositionOnlyCartPoleMedium": (
+        NoisyPositionOnlyCartPole,
+        {"max_episode_length": 200, "noise_sigma": 0.2},
+    ),
+    "NoisyPositionOnlyCartPoleHard": (
+        NoisyPositionOnlyCartPole,
+        {"max_episode_length": 200, "noise_sigma": 0.3},
+    ),
+    "PositionOnlyPendulum": (PositionOnlyPendulum, {}),
+    "PositionOnlyPendulumEasy": (PositionOnlyPendulum, {"max_episode_length": 200}),
+    "PositionOnlyPendulumMedium": (PositionOnlyPendulum, {"max_episode_length": 150}),
+    "PositionOnlyPendulumHard": (PositionOnlyPendulum, {"max_episode_length": 100}),
+    "NoisyPositionOnlyPendulum": (NoisyPositionOnlyPendulum, {}),
+    "NoisyPositionOnlyPendulumEasy": (
+        NoisyPositionOnlyPendulum,
+        {"max_episode_length": 200, "noise_sigma": 0.1},
+    ),
+    "NoisyPositionOnlyPendulumMedium": (
+        NoisyPositionOnlyPendulum,
+        {"max_episode_length": 200, "noise_sigma": 0.2},
+    ),
+    "NoisyPositionOnlyPendulumHard": (
+        NoisyPositionOnlyPendulum,
+        {"max_episode_length": 200, "noise_sigma": 0.3},
+    ),
+}
 
 _PREDICTION: Entries = {}
 

@@ -40,7 +40,28 @@ _CARDS = (
 
 _BOARDS = ()
 
-_CONTROL = ()
+_CONTROL = (
+    Case("PositionOnlyCartPole"),
+    Case("PositionOnlyCartPoleEasy", slow=True),
+    Case("PositionOnlyCartPoleMedium", slow=True),
+    Case("PositionOnlyCartPoleHard", slow=True),
+    Case("VelocityOnlyCartPole"),
+    Case("VelocityOnlyCartPoleEasy", slow=True),
+    Case("VelocityOnlyCartPoleMedium", slow=True),
+    Case("VelocityOnlyCartPoleHard", slow=True),
+    Case("NoisyPositionOnlyCartPole"),
+    Case("NoisyPositionOnlyCartPoleEasy", slow=True),
+    Case("NoisyPositionOnlyCartPoleMedium", slow=True),
+    Case("NoisyPositionOnlyCartPoleHard", slow=True),
+    Case("PositionOnlyPendulum"),
+    Case("PositionOnlyPendulumEasy", slow=True),
+    Case("PositionOnlyPendulumMedium", slow=True),
+    Case("PositionOnlyPendulumHard", slow=True),
+    Case("NoisyPositionOnlyPendulum"),
+    Case("NoisyPositionOnlyPendulumEasy", slow=True),
+    Case("NoisyPositionOnlyPendulumMedium", slow=True),
+    Case("NoisyPositionOnlyPendulumHard", slow=True),
+)
 
 _PREDICTION = ()
 

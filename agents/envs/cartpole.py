@@ -11,7 +11,7 @@ from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray
 
-from .card_game import check_integer
+from .checks import check_at_least, check_number
 
 GRAVITY = 9.8
 POLE_MASS = 0.1
@@ -43,42 +43,6 @@ class EnvState(GymnaxEnvState):
     angular_velocity: Any
 
 
-def check_deviation(argument: str, value: Any) -> float:
-    """Check that a constructor's argument is a standard deviation.
-
-    **Arguments:**
-
-    - `argument`: its name, for the message.
-    - `value`: what was given.
-
-    **Returns:** the value as a `float`.
-
-    **Raises:** `TypeError` if it is not a number, `ValueError` if it is negative or not finite.
-    """
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise TypeError(f"`{argument}` (={value!r}) must be a number.")
-    if not 0 <= float(value) < math.inf:
-        raise ValueError(f"`{argument}` (={value}) must be finite and at least 0.")
-    return float(value)
-
-
-def check_length(value: Any) -> int:
-    """Check the length of an episode, `max_episode_length`.
-
-    **Arguments:**
-
-    - `value`: what was given.
-
-    **Returns:** the value as an `int`.
-
-    **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
-    """
-    length = check_integer("max_episode_length", value)
-    if length < 1:
-        raise ValueError(f"`max_episode_length` (={value}) must be at least 1.")
-    return length
-
-
 class CartPole(Environment[Any, EnvParams]):
     """Abstract: a pole on a cart that is pushed to the left or to the right.
 
@@ -98,7 +62,7 @@ class CartPole(Environment[Any, EnvParams]):
         **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
         """
         super().__init__()
-        self.max_episode_length = check_length(max_episode_length)
+        self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
 
     @property
     def default_params(self) -> EnvParams:
@@ -300,7 +264,7 @@ class NoisyPositionOnlyCartPole(CartPole):
         **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         super().__init__(max_episode_length)
-        self.noise_sigma = check_deviation("noise_sigma", noise_sigma)
+        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0)
 
     def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
         """The positions that can be seen.

@@ -6,9 +6,13 @@ from typing import Any
 from gymnax.environments.environment import Environment
 
 from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
+from .copy_task import CopyTask
 from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
+from .t_maze import TMaze
+from .three_state import ThreeState
+from .trace_conditioning import TraceConditioning
 
 # Name, class and the constructor's arguments that the name fixes.
 Entries = Mapping[str, tuple[Callable[..., Environment], Mapping[str, Any]]]
@@ -67,7 +71,12 @@ _CONTROL: Entries = {
     ),
 }
 
-_PREDICTION: Entries = {}
+_PREDICTION: Entries = {
+    "trace_conditioning": (TraceConditioning, {}),
+    "copy": (CopyTask, {}),
+    "three_state": (ThreeState, {}),
+    "t_maze": (TMaze, {}),
+}
 
 _REMEMBERING: Entries = {}
 

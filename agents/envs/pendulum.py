@@ -11,7 +11,7 @@ from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
-from .cartpole import check_deviation, check_length
+from .checks import check_at_least, check_number
 
 GRAVITY = 10.0
 SECONDS_PER_STEP = 0.05
@@ -68,7 +68,7 @@ class Pendulum(Environment[Any, EnvParams]):
         **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
         """
         super().__init__()
-        self.max_episode_length = check_length(max_episode_length)
+        self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
 
     @property
     def default_params(self) -> EnvParams:
@@ -215,7 +215,7 @@ class NoisyPositionOnlyPendulum(Pendulum):
         **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         super().__init__(max_episode_length)
-        self.noise_sigma = check_deviation("noise_sigma", noise_sigma)
+        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0)
 
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams

@@ -63,7 +63,13 @@ _CONTROL = (
     Case("NoisyPositionOnlyPendulumHard", slow=True),
 )
 
-_PREDICTION = ()
+_PREDICTION = (
+    Case("trace_conditioning"),
+    Case("trace_conditioning", {"num_distractors": 0, "expected_isi": 30}, slow=True),
+    Case("copy", {"max_bits": 2}, ends_first=True),
+    Case("three_state"),
+    Case("t_maze"),
+)
 
 _REMEMBERING = ()
 

@@ -264,7 +264,7 @@ class NoisyPositionOnlyCartPole(CartPole):
         **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         super().__init__(max_episode_length)
-        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0)
+        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
 
     def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
         """The positions that can be seen.

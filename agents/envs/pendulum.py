@@ -215,7 +215,7 @@ class NoisyPositionOnlyPendulum(Pendulum):
         **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         super().__init__(max_episode_length)
-        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0)
+        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
 
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams

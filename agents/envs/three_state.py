@@ -54,7 +54,7 @@ class ThreeState(Environment[Any, EnvParams]):
         """
         super().__init__()
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
-        self.advance = check_number("advance", advance, 0, 1)
+        self.advance = check_number("advance", advance, 0.0, 1.0)
 
     @property
     def default_params(self) -> EnvParams:

@@ -53,10 +53,10 @@ class TraceConditioning(Environment[Any, EnvParams]):
 
     An observation is US, CS and the distractors, each 0 or 1. The CS lasts 4 steps and the US 2.
     The US begins ISI steps after the beginning of the CS, and the next CS ITI steps after the
-    beginning of the US. ISI is uniform over the integers from E - ⌊E/3⌋ to E + ⌊E/3⌋, ITI over those from
-    `min_iti` to `max_iti`. Distractor i (from 1) lasts 4 steps and begins with probability
-    1 / (10 i) at every step at which it was off the step before. So between CS and US nothing that
-    is seen tells how long the CS is gone. Before the first CS there are ITI steps.
+    beginning of the US. ISI is uniform over the integers from E - ⌊E/3⌋ to E + ⌊E/3⌋, ITI over
+    those from `min_iti` to `max_iti`. Distractor i (from 1) lasts 4 steps and begins with
+    probability 1 / (10 i) at every step at which it was off the step before. So between CS and US
+    nothing that is seen tells how long the CS is gone. Before the first CS there are ITI steps.
 
     There is one action, and it does nothing. The reward of a step is the US that is seen after it,
     so the value of an observation under the discount \( \gamma = 1 - 1/E \) (`discount_factor`) is

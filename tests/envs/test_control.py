@@ -387,8 +387,8 @@ def test_an_angle_between_minus_pi_and_pi_is_not_rounded():
             ValueError,
             r"`noise_sigma` \(=inf\) must be finite and at least 0\.",
         ),
-        (lambda: check_number("s", "1", 0), TypeError, r"`s` \(='1'\) must be a number\."),
-        (lambda: check_number("s", True, 0), TypeError, r"`s` \(=True\) must be a number\."),
+        (lambda: check_number("s", "1", 0.0), TypeError, r"`s` \(='1'\) must be a number\."),
+        (lambda: check_number("s", True, 0.0), TypeError, r"`s` \(=True\) must be a number\."),
     ],
 )
 def test_values_that_break_a_rule(make, error, message):

@@ -62,9 +62,9 @@ def test_floors(expected_isi, floors):
         since_cs, since_us = since(cs), since(us)
         # Between CS and US what counts is the time since the CS, otherwise that since the US.
         knows = conditional_mean(np.where(since_cs < since_us, since_cs, 1000 + since_us), g)
-        errors.append(
-            [float(envs.mean_squared_return_error(v, g)) for v in (0 * g, memoryless, knows)]
-        )
+        predictions = jnp.stack([jnp.zeros(STEPS), memoryless, knows], axis=1)
+        targets = jnp.broadcast_to(jnp.asarray(g)[:, None], predictions.shape)
+        errors.append(envs.mean_squared_return_error(predictions, targets))
     np.testing.assert_allclose(np.mean(errors, axis=0), floors, rtol=0.05)
 
 

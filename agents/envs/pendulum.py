@@ -9,7 +9,7 @@ from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
 from .checks import check_at_least, check_number
 
@@ -133,7 +133,7 @@ class Pendulum(Environment[Any, EnvParams]):
         self,
         key: PRNGKeyArray,
         state: EnvState,
-        action: float | Float32[Array, ""] | Float32[Array, "1"],
+        action: float | Float[Array, ""] | Float[Array, "1"],
         params: EnvParams,
     ) -> tuple[Observation, EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Apply a torque for 0.05 seconds. There is no auto-reset here: see `step`.

@@ -373,7 +373,7 @@ def test_an_angle_between_minus_pi_and_pi_is_not_rounded():
             r"`max_episode_length` \(=0\) must be at least 1\.",
         ),
         (
-            lambda: envs.PositionOnlyPendulum(2.0),  # pyright: ignore[reportArgumentType]
+            lambda: envs.make("PositionOnlyPendulum", max_episode_length=2.0),
             TypeError,
             r"`max_episode_length` \(=2\.0\) must be an integer\.",
         ),

@@ -35,8 +35,8 @@ class ThreeState(Environment[Any, EnvParams]):
     state that was seen last; it gives \( 1/T \) if right and \( -1/T \) if not, with the episode's
     length \( T \), which truncates it. A memory has to count the steps since state 0 was seen.
     Random actions have an expected return of -1/3. Without memory the best is \( 1/3 \) in
-    expectation, with it 0.93 by default, and almost 1 where `advance` is 1: only a start in state 1 or 2 is
-    uncertain.
+    expectation, with it 0.93 by default, and almost 1 where `advance` is 1: only a start in state 1
+    or 2 is uncertain.
 
     Source: the recurrent trace units' paper (Elelimy et al., NeurIPS 2024) has a three-state POMDP
     in appendix A.3. Its details were not at hand: cycle, observation, reward, length and `advance`

@@ -8,23 +8,54 @@ from .count_recall import CountRecall
 from .higher_lower import HigherLower
 from .multiarmed_bandit import MultiarmedBandit
 from .registry import episode_steps, make, names, needs_previous_action
+from .cartpole import (
+    CartPole,
+    NoisyPositionOnlyCartPole,
+    PositionOnlyCartPole,
+    VelocityOnlyCartPole,
+)
+from .copy_task import CopyTask
+from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
+from .registry import episode_steps, make, names
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
+from .t_maze import TMaze
+from .three_state import ThreeState
+from .trace_conditioning import (
+    TraceConditioning,
+    mean_squared_return_error,
+    trace_conditioning_stream,
+    trace_conditioning_targets,
+)
 
 __all__ = [
     "Autoencode",
     "CardGame",
     "Concentration",
     "CountRecall",
+    "CartPole",
+    "CopyTask",
     "GymnaxEnvironment",
     "HigherLower",
     "MultiDiscrete",
     "MultiarmedBandit",
+    "NoisyPositionOnlyCartPole",
+    "NoisyPositionOnlyPendulum",
+    "Pendulum",
+    "PositionOnlyCartPole",
+    "PositionOnlyPendulum",
     "RepeatFirst",
     "RepeatPrevious",
+    "TMaze",
+    "ThreeState",
+    "TraceConditioning",
+    "VelocityOnlyCartPole",
     "episode_steps",
     "make",
+    "mean_squared_return_error",
     "names",
     "needs_previous_action",
+    "trace_conditioning_stream",
+    "trace_conditioning_targets",
 ]

@@ -10,8 +10,14 @@ from .concentration import Concentration
 from .count_recall import CountRecall
 from .higher_lower import HigherLower
 from .multiarmed_bandit import MultiarmedBandit
+from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
+from .copy_task import CopyTask
+from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
+from .t_maze import TMaze
+from .three_state import ThreeState
+from .trace_conditioning import TraceConditioning
 
 # Name, class and the constructor's arguments that the name fixes.
 Entries = Mapping[str, tuple[Callable[..., Environment], Mapping[str, Any]]]
@@ -49,9 +55,53 @@ _CARDS: Entries = {
 
 _BOARDS: Entries = {}
 
-_CONTROL: Entries = {}
+_CONTROL: Entries = {
+    "PositionOnlyCartPole": (PositionOnlyCartPole, {}),
+    "PositionOnlyCartPoleEasy": (PositionOnlyCartPole, {"max_episode_length": 200}),
+    "PositionOnlyCartPoleMedium": (PositionOnlyCartPole, {"max_episode_length": 400}),
+    "PositionOnlyCartPoleHard": (PositionOnlyCartPole, {"max_episode_length": 600}),
+    "VelocityOnlyCartPole": (VelocityOnlyCartPole, {}),
+    "VelocityOnlyCartPoleEasy": (VelocityOnlyCartPole, {"max_episode_length": 200}),
+    "VelocityOnlyCartPoleMedium": (VelocityOnlyCartPole, {"max_episode_length": 400}),
+    "VelocityOnlyCartPoleHard": (VelocityOnlyCartPole, {"max_episode_length": 600}),
+    "NoisyPositionOnlyCartPole": (NoisyPositionOnlyCartPole, {}),
+    "NoisyPositionOnlyCartPoleEasy": (
+        NoisyPositionOnlyCartPole,
+        {"max_episode_length": 200, "noise_sigma": 0.1},
+    ),
+    "NoisyPositionOnlyCartPoleMedium": (
+        NoisyPositionOnlyCartPole,
+        {"max_episode_length": 200, "noise_sigma": 0.2},
+    ),
+    "NoisyPositionOnlyCartPoleHard": (
+        NoisyPositionOnlyCartPole,
+        {"max_episode_length": 200, "noise_sigma": 0.3},
+    ),
+    "PositionOnlyPendulum": (PositionOnlyPendulum, {}),
+    "PositionOnlyPendulumEasy": (PositionOnlyPendulum, {"max_episode_length": 200}),
+    "PositionOnlyPendulumMedium": (PositionOnlyPendulum, {"max_episode_length": 150}),
+    "PositionOnlyPendulumHard": (PositionOnlyPendulum, {"max_episode_length": 100}),
+    "NoisyPositionOnlyPendulum": (NoisyPositionOnlyPendulum, {}),
+    "NoisyPositionOnlyPendulumEasy": (
+        NoisyPositionOnlyPendulum,
+        {"max_episode_length": 200, "noise_sigma": 0.1},
+    ),
+    "NoisyPositionOnlyPendulumMedium": (
+        NoisyPositionOnlyPendulum,
+        {"max_episode_length": 200, "noise_sigma": 0.2},
+    ),
+    "NoisyPositionOnlyPendulumHard": (
+        NoisyPositionOnlyPendulum,
+        {"max_episode_length": 200, "noise_sigma": 0.3},
+    ),
+}
 
-_PREDICTION: Entries = {}
+_PREDICTION: Entries = {
+    "trace_conditioning": (TraceConditioning, {}),
+    "copy": (CopyTask, {}),
+    "three_state": (ThreeState, {}),
+    "t_maze": (TMaze, {}),
+}
 
 _REMEMBERING: Entries = {}
 

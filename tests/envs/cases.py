@@ -63,9 +63,36 @@ _CARDS = (
 
 _BOARDS = ()
 
-_CONTROL = ()
+_CONTROL = (
+    Case("PositionOnlyCartPole"),
+    Case("PositionOnlyCartPoleEasy", slow=True),
+    Case("PositionOnlyCartPoleMedium", slow=True),
+    Case("PositionOnlyCartPoleHard", slow=True),
+    Case("VelocityOnlyCartPole"),
+    Case("VelocityOnlyCartPoleEasy", slow=True),
+    Case("VelocityOnlyCartPoleMedium", slow=True),
+    Case("VelocityOnlyCartPoleHard", slow=True),
+    Case("NoisyPositionOnlyCartPole"),
+    Case("NoisyPositionOnlyCartPoleEasy", slow=True),
+    Case("NoisyPositionOnlyCartPoleMedium", slow=True),
+    Case("NoisyPositionOnlyCartPoleHard", slow=True),
+    Case("PositionOnlyPendulum"),
+    Case("PositionOnlyPendulumEasy", slow=True),
+    Case("PositionOnlyPendulumMedium", slow=True),
+    Case("PositionOnlyPendulumHard", slow=True),
+    Case("NoisyPositionOnlyPendulum"),
+    Case("NoisyPositionOnlyPendulumEasy", slow=True),
+    Case("NoisyPositionOnlyPendulumMedium", slow=True),
+    Case("NoisyPositionOnlyPendulumHard", slow=True),
+)
 
-_PREDICTION = ()
+_PREDICTION = (
+    Case("trace_conditioning"),
+    Case("trace_conditioning", {"num_distractors": 0, "expected_isi": 30}, slow=True),
+    Case("copy", {"max_bits": 2}, ends_first=True),
+    Case("three_state"),
+    Case("t_maze"),
+)
 
 _REMEMBERING = ()
 

@@ -1,0 +1,341 @@
+"""The copy task, the three-state POMDP and the T-maze: exact returns of policies that are known."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from agents import envs
+from agents.envs.checks import check_number
+from tests.envs import quick
+
+EPISODES = 4096
+
+
+@functools.partial(quick.jit, static_argnums=(0, 1, 2))
+def play(env, policy, steps):
+    """Observations, rewards, flags and states before each step, `[episode, time]`.
+
+    `policy` gets the observations so far, -1 for those to come, the time and a key. After the first
+    episode the rewards are 0.
+    """
+    params = env.default_params
+
+    def step(carry, key):
+        state, seen, time, over = carry
+        key_action, key_step = jax.random.split(key)
+        action = policy(seen, time, key_action)
+        _, after, reward, terminated, truncated, info = env.step(key_step, state, action, params)
+        reward = jnp.where(over, 0, reward)
+        seen_next = seen.at[time + 1].set(info["final_observation"])
+        done = terminated | truncated
+        return (after, seen_next, time + 1, over | done), (reward, terminated, truncated, state)
+
+    def episode(key):
+        key_reset, key_steps = jax.random.split(key)
+        first, state = env.reset(key_reset, params)
+        seen = jnp.full((steps + 1,), -1, jnp.int32).at[0].set(first)
+        carry = (state, seen, jnp.int32(0), jnp.bool_(False))
+        carry, record = jax.lax.scan(step, carry, jax.random.split(key_steps, steps))
+        return carry[1], *record
+
+    return jax.vmap(episode)(jax.random.split(jax.random.key(8), EPISODES))
+
+
+def returns(record):
+    return np.asarray(record[1], np.float64).sum(axis=1)
+
+
+def uniformly(actions):
+    return lambda seen, time, key: jax.random.randint(key, (), 0, actions, jnp.int32)
+
+
+def constantly(action):
+    return lambda seen, time, key: jnp.int32(action)
+
+
+# The copy task.
+
+COPY = envs.CopyTask(max_bits=10)
+
+
+def copied(seen, time, key):
+    """The bit that was seen as many steps ago as there were bits."""
+    count = jnp.sum((seen == 0) | (seen == 1))
+    return seen[jnp.maximum(time - count, 0)].clip(0)
+
+
+def counted(seen, time, key):
+    """As many ones as were seen, but in no order: all of them first."""
+    bits = (seen == 0) | (seen == 1)
+    return ((time - jnp.sum(bits)) < jnp.sum(seen == 1)).astype(jnp.int32)
+
+
+def test_copying_has_return_one():
+    record = play(COPY, copied, 20)
+    np.testing.assert_allclose(returns(record), 1, rtol=0, atol=1e-5)
+    assert (np.asarray(record[1]) >= 0).all()
+
+
+@pytest.mark.parametrize("policy", [constantly(0), constantly(1), uniformly(2)])
+def test_what_does_not_depend_on_the_bits_has_return_zero(policy):
+    total = returns(play(COPY, policy, 20))
+    # Given n bits the variance is 1/n.
+    error = np.sqrt(np.mean(1 / np.arange(1, 11)) / EPISODES)
+    assert abs(total.mean()) < 4 * error
+
+
+def test_counting_does_not_solve_it():
+    record = play(COPY, counted, 20)
+    total, count = returns(record), np.asarray(record[4].count[:, 0])
+    for n in range(1, 11):
+        got = total[count == n]
+        assert abs(got.mean() - 1 / n) < 4 * max(got.std(), 1e-6) / np.sqrt(len(got))
+    assert total.mean() < 0.35
+
+
+def test_either_value_of_every_bit_is_scored():
+    params = COPY.default_params
+    bits = jnp.array([1, 0, 0, 1, 1, 0, 0, 0, 0, 0], jnp.int32)
+    _, state = COPY.reset(jax.random.key(0), params)
+    step = quick.jit(COPY.step_env)
+    for time in range(12):
+        at = state.replace(time=jnp.int32(time), count=jnp.int32(6), bits=bits)
+        for action in (0, 1):
+            _, _, reward, terminated, _ = step(jax.random.key(0), at, action, params)
+            sign = 0 if time < 6 else 1 if action == bits[time - 6] else -1
+            assert abs(float(reward) - sign / 6) < 1e-7
+            assert terminated == (time == 11)
+
+
+def test_sequences_are_uniform_and_followed_by_blanks():
+    seen, _, terminated, truncated, state = play(COPY, constantly(0), 20)
+    count = np.asarray(state.count[:, 0])
+    counts = np.bincount(count, minlength=11)
+    assert counts[0] == 0 and len(counts) == 11
+    expected = EPISODES / 10
+    assert ((counts[1:] - expected) ** 2 / expected).sum() < 9 + 5 * np.sqrt(18)
+    time = np.arange(20)
+    bits = np.asarray(seen)[:, :20][time < count[:, None]]
+    assert set(np.unique(bits)) == {0, 1}
+    assert abs(bits.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(bits))
+    blanks = (time >= count[:, None]) & (time < 2 * count[:, None])
+    assert (np.asarray(seen)[:, :20][blanks] == 2).all()
+    first_end = np.asarray(terminated).argmax(axis=1) + 1
+    np.testing.assert_array_equal(first_end, 2 * count)
+    assert not truncated.any()
+
+
+# The three-state POMDP.
+
+
+def best_names(advance, steps):
+    """The likeliest state after j steps without seeing state 0, and the best expected return.
+
+    By filtering: `mass[j]` is the joint probability of j (the last row: state 0 never seen, so that
+    j + 1 is the time) and of the state.
+    """
+    move = np.array(
+        [[1 - advance, advance, 0], [0, 1 - advance, advance], [advance, 0, 1 - advance]]
+    )
+    since, never = np.zeros((steps, 3)), np.full(3, 1 / 3)
+    since[0, 0], never[0] = never[0], 0
+    names, total = np.zeros((2, steps), int), 0.0
+    for time in range(steps):
+        right = since.max(axis=1).sum() + never.max()
+        total += (2 * right - 1) / steps
+        names[1, time] = never.argmax()
+        later, never = since @ move, never @ move
+        since = np.zeros_like(since)
+        since[0, 0] = later[:, 0].sum() + never[0]
+        since[1:, 1:] = later[:-1, 1:]
+        never[0] = 0
+    belief = np.array([1.0, 0, 0])
+    for j in range(1, steps):
+        belief = belief @ move
+        belief[0] = 0
+        belief /= max(belief.sum(), 1e-300)
+        names[0, j] = belief.argmax()
+    return names, total
+
+
+@pytest.mark.parametrize("advance", [1.0, 0.9, 0.4])
+def test_filtering_has_the_best_return(advance):
+    env = envs.ThreeState(max_episode_length=30, advance=advance)
+    names, best = best_names(advance, 30)
+    table = jnp.asarray(names, jnp.int32)
+
+    def policy(seen, time, key):
+        place = jnp.arange(seen.shape[0])
+        last = jnp.max(jnp.where((seen == 1) & (place <= time), place, -1))
+        return jnp.where(last >= 0, table[0, time - last], table[1, time])
+
+    total = returns(play(env, policy, 30))
+    assert abs(total.mean() - best) < 4 * total.std() / np.sqrt(EPISODES)
+    if advance == 1:
+        # A start in state 1 or 2 is guessed; all else is known.
+        assert abs(best - (1 - 2 / 3 / 30)) < 1e-12
+        np.testing.assert_allclose(np.unique(total.round(5)), [1 - 2 / 30, 1], atol=1e-5)
+    assert best > 1 / 3 + 0.1
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (uniformly(3), -1 / 3),
+        # The best without memory: state 0 is known, and of the two others one is right.
+        (lambda seen, time, key: 1 - seen[time], 1 / 3),
+    ],
+)
+def test_three_states_without_memory(policy, expected):
+    env = envs.ThreeState(max_episode_length=30)
+    total = returns(play(env, policy, 30))
+    assert abs(total.mean() - expected) < 4 * total.std() / np.sqrt(EPISODES)
+
+
+def test_the_chain_moves_as_often_as_it_should():
+    seen, _, terminated, truncated, state = play(envs.ThreeState(30), constantly(0), 30)
+    place = np.asarray(state.place)
+    np.testing.assert_array_equal(np.asarray(seen)[:, :30], place == 0)
+    moves = (place[:, 1:] - place[:, :-1]) % 3
+    assert set(np.unique(moves)) == {0, 1}
+    assert abs(moves.mean() - 0.9) < 4 * 0.3 / np.sqrt(moves.size)
+    starts = np.bincount(place[:, 0], minlength=3)
+    assert ((starts - EPISODES / 3) ** 2 / (EPISODES / 3)).sum() < 2 + 5 * 2
+    assert not terminated.any()
+    assert truncated[:, -1].all() and not truncated[:, :-1].any()
+
+
+# The T-maze.
+
+
+def remembered(seen, time, key):
+    """East, and at the junction the side of the sign."""
+    return jnp.where(seen[time] == 3, 2 * seen[0], 1)
+
+
+@functools.cache
+def transitions(corridor):
+    """Reward, next position, observation and whether it ends: `[goal_north, position, action]`."""
+    env = envs.TMaze(corridor)
+    params = env.default_params
+    _, state = env.reset(jax.random.key(0), params)
+
+    def one(north, position, action):
+        at = state.replace(position=position, goal_north=north)
+        seen, after, reward, terminated, _ = env.step_env(jax.random.key(0), at, action, params)
+        return reward, after.position, seen, terminated
+
+    for axis in (2, 1, 0):
+        one = jax.vmap(one, [0 if axis == i else None for i in range(3)])
+    places = jnp.arange(corridor + 1, dtype=jnp.int32)
+    table = quick.jit(one)(jnp.array([False, True]), places, jnp.arange(4, dtype=jnp.int32))
+    return jax.device_get(table)
+
+
+@pytest.mark.parametrize("corridor", [1, 2, 10])
+def test_random_return_of_the_t_maze_is_exact(corridor):
+    """Of all transitions together; the closed form is that of a walk that pays at its walls."""
+    reward, after, _, terminated = transitions(corridor)
+    for north in (0, 1):
+        move = np.zeros((corridor + 1, corridor + 1))
+        for position, action in np.ndindex(after[north].shape):
+            if not terminated[north, position, action]:
+                move[position, after[north, position, action]] += 1 / 4
+        value = np.linalg.solve(np.eye(corridor + 1) - move, reward[north].mean(axis=1))
+        assert abs(value[0] - (1.85 - 0.3 * corridor - 0.1 * corridor**2)) < 1e-5
+    # The same by playing, as long as hardly any episode meets the time limit.
+    if corridor == 1:
+        total = returns(play(envs.TMaze(1), uniformly(4), 20))
+        assert abs(total.mean() - 1.45) < 4 * total.std() / np.sqrt(EPISODES)
+
+
+@pytest.mark.parametrize("corridor", [1, 10])
+def test_best_return_of_the_t_maze_is_four(corridor):
+    seen, reward, terminated, truncated, _ = play(envs.TMaze(corridor), remembered, corridor + 1)
+    assert (np.asarray(reward)[:, -1] == 4).all()
+    assert (np.asarray(reward)[:, :-1] == 0).all()
+    assert terminated[:, -1].all() and not truncated.any()
+    # The sign is either with the same probability, and is seen once.
+    assert abs(np.mean(seen[:, 0]) - 0.5) < 4 * 0.5 / np.sqrt(EPISODES)
+    assert (np.asarray(seen)[:, 1:corridor] == 2).all()
+    assert (np.asarray(seen)[:, corridor] == 3).all()
+
+
+def test_without_memory_half_of_the_turns_are_right():
+    policy = lambda seen, time, key: jnp.where(seen[time] == 3, 0, 1)  # noqa: E731
+    total = returns(play(envs.TMaze(3), policy, 4))
+    np.testing.assert_allclose(np.unique(total), [-0.1, 4], rtol=1e-6)
+    assert abs(total.mean() - 1.95) < 4 * 2.05 / np.sqrt(EPISODES)
+
+
+def test_walls_and_signs_of_the_t_maze():
+    reward, after, seen, terminated = transitions(2)
+    bump = np.float32(-0.1)
+    for north, (goal, other) in enumerate([(2, 0), (0, 2)]):
+        # North, east, south, west.
+        np.testing.assert_array_equal(reward[north, 0], [bump, 0, bump, bump])
+        np.testing.assert_array_equal(after[north, 0], [0, 1, 0, 0])
+        np.testing.assert_array_equal(reward[north, 1], [bump, 0, bump, 0])
+        np.testing.assert_array_equal(after[north, 1], [1, 2, 1, 0])
+        assert reward[north, 2, goal] == 4 and reward[north, 2, other] == bump
+        np.testing.assert_array_equal(reward[north, 2, [1, 3]], [bump, 0])
+        np.testing.assert_array_equal(after[north, 2], [2, 2, 2, 1])
+        sign = 1 - north
+        np.testing.assert_array_equal(seen[north, 1], [2, 3, 2, sign])
+        assert not terminated[north, :2].any()
+        np.testing.assert_array_equal(terminated[north, 2], [True, False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("env", "last"),
+    [
+        (envs.CopyTask(6), {"count": jnp.int32(4), "time": jnp.int32(7)}),
+        (envs.TMaze(3), {"position": jnp.int32(3), "time": jnp.int32(7)}),
+    ],
+)
+def test_flags_at_the_end_and_at_a_time_limit(env, last):
+    params = env.default_params
+    _, state = env.reset(jax.random.key(0), params)
+    step = quick.jit(env.step)
+    for limit, earlier, flags in (
+        (8, 0, (True, False)),  # the limit is met, but it is not the reason
+        (9, 0, (True, False)),
+        (7, 1, (False, True)),
+        (9, 1, (False, False)),
+    ):
+        before = state.replace(**last).replace(time=last["time"] - earlier)
+        if earlier and isinstance(env, envs.TMaze):
+            before = before.replace(position=jnp.int32(2))
+        out = step(jax.random.key(1), before, 0, params.replace(max_steps_in_episode=limit))
+        assert (bool(out[3]), bool(out[4])) == flags
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: envs.CopyTask(0), ValueError, r"`max_bits` \(=0\) must be at least 1\."),
+        (lambda: envs.TMaze(0), ValueError, r"`corridor` \(=0\) must be at least 1\."),
+        (lambda: envs.make("t_maze", corridor=2.5), TypeError, r"`corridor` \(=2\.5\) must be an"),
+        (
+            lambda: envs.ThreeState(advance=1.5),
+            ValueError,
+            r"`advance` \(=1\.5\) must be finite and from 0 to 1\.",
+        ),
+        (
+            lambda: envs.make("three_state", max_episode_length=0),
+            ValueError,
+            r"`max_episode_length` \(=0\) must be at least 1\.",
+        ),
+    ],
+)
+def test_values_that_break_a_rule(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_check_number_takes_numbers_of_numpy():
+    assert check_number("p", np.float32(0.5), 0.0, 1.0) == 0.5
+    assert type(check_number("p", 1, 0.0, 1.0)) is float

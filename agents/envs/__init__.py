@@ -3,20 +3,19 @@
 from .adapter import GymnaxEnvironment
 from .autoencode import Autoencode
 from .card_game import CardGame
-from .concentration import Concentration
-from .count_recall import CountRecall
-from .higher_lower import HigherLower
-from .multiarmed_bandit import MultiarmedBandit
-from .registry import episode_steps, make, names, needs_previous_action
 from .cartpole import (
     CartPole,
     NoisyPositionOnlyCartPole,
     PositionOnlyCartPole,
     VelocityOnlyCartPole,
 )
+from .concentration import Concentration
 from .copy_task import CopyTask
+from .count_recall import CountRecall
+from .higher_lower import HigherLower
+from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
-from .registry import episode_steps, make, names
+from .registry import episode_steps, make, names, needs_previous_action
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
@@ -32,10 +31,10 @@ from .trace_conditioning import (
 __all__ = [
     "Autoencode",
     "CardGame",
-    "Concentration",
-    "CountRecall",
     "CartPole",
+    "Concentration",
     "CopyTask",
+    "CountRecall",
     "GymnaxEnvironment",
     "HigherLower",
     "MultiDiscrete",

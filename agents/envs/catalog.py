@@ -6,12 +6,12 @@ from typing import Any
 from gymnax.environments.environment import Environment
 
 from .autoencode import Autoencode
+from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
 from .concentration import Concentration
+from .copy_task import CopyTask
 from .count_recall import CountRecall
 from .higher_lower import HigherLower
 from .multiarmed_bandit import MultiarmedBandit
-from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
-from .copy_task import CopyTask
 from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious

@@ -27,9 +27,9 @@ def test_one_row_for_each_iteration_and_seed(path):
     assert path.read_text() == (
         "iteration,env_steps,seed,loss,evaluation_return\n1,100,0,0.1,\n1,100,1,nan,\n"
     )
-    log.write(2, 200, {"loss": numbers(1, 2), "evaluation_return": numbers(-1e-9, 3e10)})
+    log.write(2, 200, {"loss": numbers(1, 2), "evaluation_return": numbers(-1e-9, 3e20)})
     log.close()
-    assert path.read_text().splitlines()[3:] == ["2,200,0,1.0,-1e-09", "2,200,1,2.0,3e+10"]
+    assert path.read_text().splitlines()[3:] == ["2,200,0,1.0,-1e-09", "2,200,1,2.0,3e+20"]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

@@ -53,14 +53,14 @@ class Battleship(LazyReset):
     ICLR 2023.
     """
 
-    def __init__(self, board_size: int = 10, ship_sizes: Sequence[int] = (2, 3, 3, 4)):
+    def __init__(self, board_size: int = 10, ship_sizes: Any = (2, 3, 3, 4)):
         """**Arguments:**
 
         - `board_size`: rows and columns of the board, from 1 to 32. POPGym's Easy, Medium and Hard
             have 8, 10 and 12.
-        - `ship_sizes`: how many cells each ship covers, from 1 to `board_size`, in the order of
-            placing. The ships before one of size s must cover less than n (n // s) cells, so that
-            it fits wherever they are, and all together less than n².
+        - `ship_sizes`: a sequence of how many cells each ship covers, from 1 to `board_size`, in
+            the order of placing. The ships before one of size s must cover less than n (n // s)
+            cells of the n², so that it fits wherever they are, and all together less than n².
 
         **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """

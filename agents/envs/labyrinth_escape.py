@@ -36,9 +36,9 @@ class LabyrinthEscape(Labyrinth):
     the episode; it is truncated after `episode_length` - 1 steps (both, if the last step reaches
     the goal). The best return is \( 1 - d / 1024 \) for a goal d steps away. The same, step by
     step, as `LabyrinthEscape` of the Python package `popgym` 1.0.7 in the same maze; mazes have
-    the same distribution. In POPGym's, the time for which the maze is grown is limited, so in few
-    of them (about ESCAPE) the way to the goal stays closed; so it is here. Its authors have found
-    that memory is not needed for it.
+    the same distribution. Those are
+    made in a limited number of attempts, so that in fewer than one of 10,000 a room stays closed,
+    and the goal may be out of reach. POPGym's authors have found that memory is not needed here.
 
     Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
     ICLR 2023.

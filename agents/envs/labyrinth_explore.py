@@ -38,8 +38,8 @@ class LabyrinthExplore(Labyrinth):
     truncated after `episode_length` - 1 steps (both, if the last step enters the last cell). The
     best return is 1 less the steps that lead back, \( 1 - (f - d) / 1024 \) with f cells of which
     the farthest is d steps from the start. The same, step by step, as `LabyrinthExplore` of the
-    Python package `popgym` 1.0.7 in the same maze; mazes have the same distribution. Its authors
-    have found that memory is not needed for it.
+    Python package `popgym` 1.0.7 in the same maze; mazes have the same distribution. POPGym's
+    authors have found that memory is not needed here.
 
     Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
     ICLR 2023.

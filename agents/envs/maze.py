@@ -25,13 +25,13 @@ class Maze(NamedTuple):
     end: Cell
 
 
-def generate(key: PRNGKeyArray, size: int) -> Maze:
+def generate(key: PRNGKeyArray, size: int, draws: int | None = None) -> Maze:
     r"""Draw a maze with its entrances as `mazelib` 0.9 does for POPGym.
 
     Rooms are the cells in odd rows and columns. A walk goes from room to room, through the wall
     between them, to a random neighbor that no walk has been in, until there is none; then a room is
-    drawn and, if it has been visited, the next walk begins there. After \( (\text{size} + 1)^2 \)
-    such draws the maze is left as it is: with a small probability some rooms are still closed.
+    drawn and, if it has been visited, the next walk begins there. After
+    `draws` such draws the maze is left as it is: with a small probability some rooms are closed.
 
     Most draws hit a room where no walk can begin. How many do so in a row has a geometric
     distribution, and the room that ends the row is uniform among those where one can begin. So each
@@ -41,6 +41,7 @@ def generate(key: PRNGKeyArray, size: int) -> Maze:
 
     - `key`: a PRNG key.
     - `size`: rows and columns less one; even.
+    - `draws`: by default, and in `mazelib`, one for each cell, walls included.
 
     **Returns:** the maze.
     """
@@ -51,7 +52,7 @@ def generate(key: PRNGKeyArray, size: int) -> Maze:
     x, _ = bitboard.digit(rest, n)
     y, x = 2 * y + 1, 2 * x + 1
     grid = bitboard.add(jnp.zeros((size + 1,), jnp.uint32), y, bitboard.bit(x))
-    draws_left = jnp.int32((size + 1) ** 2)
+    draws_left = jnp.int32((size + 1) ** 2 if draws is None else draws)
 
     def turn(carry, bits):
         return _open_one_room(*carry, bits, size), None

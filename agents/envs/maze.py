@@ -55,14 +55,15 @@ def generate(key: PRNGKeyArray, size: int, draws: int | None = None) -> Maze:
     draws_left = jnp.int32((size + 1) ** 2 if draws is None else draws)
 
     def turn(carry, bits):
-        return _open_one_room(*carry, bits, size), None
+        return _open_one_room(carry, bits, size), None
 
     (grid, *_), _ = jax.lax.scan(turn, (grid, y, x, draws_left), bits[1:])
     return Maze(grid, *_entrances(bits[0, 1], size))
 
 
-def _open_one_room(grid, y, x, draws_left, bits, size):
+def _open_one_room(carry, bits, size):
     """Walk on from (y, x), or from elsewhere if there is no way on, by one room."""
+    grid, y, x, draws_left = carry
     rows = jnp.arange(size + 1, dtype=jnp.int32)
     rooms = jnp.where(rows % 2 == 1, bitboard.columns(size, 2) << 1, jnp.uint32(0))
     closed = rooms & ~grid

@@ -37,15 +37,20 @@ class MineSweeper(LazyReset):
 
     An action is a row and a column. The observation is the number of mines in the cell and the
     eight around it; it does not tell which cell was clicked on, so an agent needs its previous
-    action as an input. With T cells that have no mine, a new one of them gives 1 / T, one that was
+    action. With T cells that have no mine, a new one of them gives 1 / T, one that was
     clicked on before \( -1 / (2 (T - 2)) \), and a mine \( -1/2 - 1/T \). The episode terminates
     with a mine and when all T cells are viewed, and is truncated after T steps. The best return is
     1. The same, step by step, as `MineSweeper` of the Python package `popgym` 1.0.7 with the same
     mines.
 
+    A mine takes one random number. Mines are laid only where an episode ends (see `LazyReset`):
+    1,024 boards make 3 to 4 million steps per second on two cores of a CPU.
+
     Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
     ICLR 2023.
     """
+
+    needs_previous_action = True
 
     def __init__(self, board_size: int = 4, num_mines: int = 2):
         """**Arguments:**

@@ -75,6 +75,7 @@ def test_same_as_popgym(name, oracle):
     env, params = envs.make(name)
     theirs = oracle()
     assert envs.episode_steps(env, params) == theirs.max_episode_length
+    assert env.needs_previous_action == theirs.obs_requires_prev_action
     assert list(env.action_space(params).nvec) == list(theirs.action_space.nvec)
     assert env.observation_space(params).n == theirs.observation_space.n
     boards, played = [], []

@@ -1,5 +1,6 @@
-"""Action distributions: categorical, and Gaussian with independent dimensions."""
+"""Action distributions: categorical, several of them, and Gaussian, all with independent parts."""
 
+import itertools
 import math
 
 import equinox as eqx
@@ -37,6 +38,44 @@ class Categorical(eqx.Module):
         return -jnp.sum(jnp.exp(log_p) * log_p, axis=-1)
 
 
+class MultiCategorical(eqx.Module):
+    """Independent categorical distributions, one per number of a `MultiDiscrete` action.
+
+    **Attributes:**
+
+    - `logits`: shape `[*batch, sum(nvec)]`: those of the first number, then of the second, …; not
+      necessarily normalized.
+    - `nvec`: how many values each number has.
+    """
+
+    logits: Float[Array, "*batch n"]
+    nvec: tuple[int, ...] = eqx.field(static=True)
+
+    def sample(self, key: Array) -> Int[Array, "*batch numbers"]:
+        """A random action."""
+        keys = jax.random.split(key, len(self.nvec))
+        draws = [part.sample(k) for part, k in zip(self._parts(), keys, strict=True)]
+        return jnp.stack(draws, axis=-1)
+
+    def mode(self) -> Int[Array, "*batch numbers"]:
+        """The most probable action."""
+        return jnp.stack([part.mode() for part in self._parts()], axis=-1)
+
+    def log_prob(self, action: Int[Array, "*batch numbers"]) -> Float[Array, "*batch"]:
+        """The logarithm of the probability of `action`."""
+        log_p = [part.log_prob(action[..., i]) for i, part in enumerate(self._parts())]
+        return jnp.sum(jnp.stack(log_p, axis=-1), axis=-1)
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """In nats."""
+        entropies = [part.entropy() for part in self._parts()]
+        return jnp.sum(jnp.stack(entropies, axis=-1), axis=-1)
+
+    def _parts(self) -> list[Categorical]:
+        ends = list(itertools.accumulate(self.nvec))
+        return [Categorical(part) for part in jnp.split(self.logits, ends[:-1], axis=-1)]
+
+
 class Gaussian(eqx.Module):
     """Independent normal distributions, one per action dimension.
 
@@ -66,3 +105,7 @@ class Gaussian(eqx.Module):
     def entropy(self) -> Float[Array, "*batch"]:
         """In nats."""
         return jnp.sum(self.log_std + 0.5 * math.log(2 * math.pi * math.e), axis=-1)
+
+
+Distribution = Categorical | MultiCategorical | Gaussian
+"""Of the actions of any action space."""

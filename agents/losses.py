@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from agents.distributions import Categorical, Gaussian
+from agents.distributions import Distribution
 from agents.networks import Inputs
 from agents.returns import gae, next_values
 from agents.rollout import Step
@@ -125,7 +125,7 @@ def sample_of(
 
 
 def ppo_loss(
-    policy: Categorical | Gaussian,
+    policy: Distribution,
     value: Float[Array, "*batch"],
     sample: Sample,
     *,

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import zoo
-from agents.distributions import Categorical, Gaussian
+from agents.distributions import Categorical, Distribution, Gaussian, MultiCategorical
+from agents.envs import MultiDiscrete
 from agents.spaces import encode, is_discrete, width
 
 
@@ -125,18 +126,20 @@ class ActorCritic(eqx.Module):
         x = jnp.concatenate(parts)
         return x if self.encoder is None else jax.nn.relu(self.encoder(x))
 
-    def heads(self, y: Float[Array, " outputs"]) -> tuple[Categorical | Gaussian, Array]:
+    def heads(self, y: Float[Array, " outputs"]) -> tuple[Distribution, Array]:
         """Policy and value from the memory's output at one step."""
 
         def head(layers):
             return layers[1](jax.nn.relu(layers[0](y)))
 
         action, value = head(self.actor), head(self.critic)[0]
-        if self.log_std is None:
-            return Categorical(action), value
-        return Gaussian(action, self.log_std), value
+        if self.log_std is not None:
+            return Gaussian(action, self.log_std), value
+        if isinstance(self.action_space, MultiDiscrete):
+            return MultiCategorical(action, self.action_space.nvec), value
+        return Categorical(action), value
 
-    def step(self, state: Any, inputs: Inputs) -> tuple[Any, tuple[Categorical | Gaussian, Array]]:
+    def step(self, state: Any, inputs: Inputs) -> tuple[Any, tuple[Distribution, Array]]:
         """One step, for acting.
 
         **Arguments:**
@@ -151,7 +154,7 @@ class ActorCritic(eqx.Module):
         state, y = self.memory.step(state, self.encode(inputs), inputs.begin)
         return state, self.heads(y)
 
-    def scan(self, state: Any, inputs: Inputs) -> tuple[Any, tuple[Categorical | Gaussian, Array]]:
+    def scan(self, state: Any, inputs: Inputs) -> tuple[Any, tuple[Distribution, Array]]:
         """A sequence of steps; every leaf of `inputs` has a leading time axis.
 
         **Arguments:**
@@ -166,9 +169,7 @@ class ActorCritic(eqx.Module):
         state, ys = self.memory.scan(state, jax.vmap(self.encode)(inputs), inputs.begin)
         return state, jax.vmap(self.heads)(ys)
 
-    def rtrl_scan(
-        self, carry: Any, inputs: Inputs
-    ) -> tuple[Any, tuple[Categorical | Gaussian, Array]]:
+    def rtrl_scan(self, carry: Any, inputs: Inputs) -> tuple[Any, tuple[Distribution, Array]]:
         """A segment whose gradient in the memory's parameters reaches beyond its start.
 
         **Arguments:**

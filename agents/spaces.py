@@ -74,11 +74,11 @@ def encode(space: Any, element: Any) -> Float[Array, " width"]:
 
 
 def is_discrete(action_space: Any) -> bool:
-    """Whether actions are drawn from a categorical distribution; otherwise from a Gaussian.
+    """Whether actions are drawn from categorical distributions; otherwise from a Gaussian.
 
     **Arguments:**
 
-    - `action_space`: a gymnax `Discrete` or `Box` space.
+    - `action_space`: a `Discrete`, `MultiDiscrete` or `Box` space.
 
     **Returns:**
 
@@ -88,8 +88,8 @@ def is_discrete(action_space: Any) -> bool:
 
     `TypeError` for another kind of space.
     """
-    if isinstance(action_space, spaces.Discrete):
+    if isinstance(action_space, spaces.Discrete | MultiDiscrete):
         return True
     if isinstance(action_space, spaces.Box):
         return False
-    raise TypeError(f"`action_space` (={action_space!r}) must be Discrete or Box.")
+    raise TypeError(f"`action_space` (={action_space!r}) must be Discrete, MultiDiscrete or Box.")

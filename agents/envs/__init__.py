@@ -16,6 +16,13 @@ from .higher_lower import HigherLower
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
 from .registry import episode_steps, make, names, needs_previous_action
+from .battleship import Battleship
+from .card_game import CardGame
+from .labyrinth import Labyrinth
+from .labyrinth_escape import LabyrinthEscape
+from .labyrinth_explore import LabyrinthExplore
+from .minesweeper import MineSweeper
+from .registry import episode_steps, make, names
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
@@ -30,6 +37,7 @@ from .trace_conditioning import (
 
 __all__ = [
     "Autoencode",
+    "Battleship",
     "CardGame",
     "CartPole",
     "Concentration",
@@ -37,6 +45,10 @@ __all__ = [
     "CountRecall",
     "GymnaxEnvironment",
     "HigherLower",
+    "Labyrinth",
+    "LabyrinthEscape",
+    "LabyrinthExplore",
+    "MineSweeper",
     "MultiDiscrete",
     "MultiarmedBandit",
     "NoisyPositionOnlyCartPole",

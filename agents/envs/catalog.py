@@ -13,6 +13,10 @@ from .count_recall import CountRecall
 from .higher_lower import HigherLower
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
+from .battleship import Battleship
+from .labyrinth_escape import LabyrinthEscape
+from .labyrinth_explore import LabyrinthExplore
+from .minesweeper import MineSweeper
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .t_maze import TMaze
@@ -53,7 +57,24 @@ _CARDS: Entries = {
     "RepeatPreviousHard": (RepeatPrevious, {"decks": 3, "k": 64}),
 }
 
-_BOARDS: Entries = {}
+_BOARDS: Entries = {
+    "Battleship": (Battleship, {}),
+    "BattleshipEasy": (Battleship, {"board_size": 8, "ship_sizes": (2, 3, 3, 4)}),
+    "BattleshipMedium": (Battleship, {"board_size": 10, "ship_sizes": (2, 3, 3, 4)}),
+    "BattleshipHard": (Battleship, {"board_size": 12, "ship_sizes": (2, 3, 3, 4)}),
+    "LabyrinthEscape": (LabyrinthEscape, {}),
+    "LabyrinthEscapeEasy": (LabyrinthEscape, {"size": 10, "episode_length": 1024}),
+    "LabyrinthEscapeMedium": (LabyrinthEscape, {"size": 14, "episode_length": 1024}),
+    "LabyrinthEscapeHard": (LabyrinthEscape, {"size": 18, "episode_length": 1024}),
+    "LabyrinthExplore": (LabyrinthExplore, {}),
+    "LabyrinthExploreEasy": (LabyrinthExplore, {"size": 10, "episode_length": 1024}),
+    "LabyrinthExploreMedium": (LabyrinthExplore, {"size": 14, "episode_length": 1024}),
+    "LabyrinthExploreHard": (LabyrinthExplore, {"size": 18, "episode_length": 1024}),
+    "MineSweeper": (MineSweeper, {}),
+    "MineSweeperEasy": (MineSweeper, {"board_size": 4, "num_mines": 2}),
+    "MineSweeperMedium": (MineSweeper, {"board_size": 6, "num_mines": 6}),
+    "MineSweeperHard": (MineSweeper, {"board_size": 8, "num_mines": 10}),
+}
 
 _CONTROL: Entries = {
     "PositionOnlyCartPole": (PositionOnlyCartPole, {}),

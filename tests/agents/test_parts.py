@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from gymnax.environments import spaces
 
-from agents.distributions import Categorical, Gaussian
+from agents.distributions import Categorical, Gaussian, MultiCategorical
+from agents.envs import MultiDiscrete
 from agents.losses import clipped_surrogate, standardize, value_loss
 from agents.normalization import RunningStatistics
 from agents.spaces import encode, is_discrete, width
@@ -42,6 +43,28 @@ def test_categorical_against_its_probabilities():
     np.testing.assert_allclose(frequency, p, atol=0.015)
 
 
+def test_several_categoricals_against_all_their_values():
+    nvec = (2, 1, 3)
+    logits = jnp.array([[0.3, -1.0, 5.0, 2.0, 0.1, 0.7], [0.0, 1.0, -2.0, 0.0, 0.5, 0.0]])
+    policy = MultiCategorical(logits, nvec)
+    first, second, third = (np.asarray(part) for part in np.split(logits, [2, 3], axis=-1))
+    weights = np.exp(first[:, :, None, None] + second[:, None, :, None] + third[:, None, None, :])
+    p = weights / weights.sum((1, 2, 3), keepdims=True)  # of every action, for both rows
+    for action in np.ndindex(nvec):
+        both = jnp.array([action, action])
+        np.testing.assert_allclose(policy.log_prob(both), np.log(p[:, *action]), rtol=1e-12)
+    np.testing.assert_allclose(policy.entropy(), -(p * np.log(p)).sum((1, 2, 3)), rtol=1e-12)
+    best = [np.unravel_index(row.argmax(), nvec) for row in p]
+    np.testing.assert_array_equal(policy.mode(), best)
+    # The joint frequency: also that the numbers are independent of each other.
+    draws = np.asarray(jax.vmap(policy.sample)(jax.random.split(jax.random.key(0), 20_000)))
+    for row in range(2):
+        count = np.zeros(nvec)
+        np.add.at(count, tuple(draws[:, row].T), 1)
+        error = 4.5 * np.sqrt(p[row] * (1 - p[row]) / len(draws))
+        assert (np.abs(count / len(draws) - p[row]) < error).all()
+
+
 def test_gaussian_against_scipy():
     mean, log_std = jnp.array([0.5, -1.0]), jnp.array([0.2, -0.3])
     policy = Gaussian(mean, log_std)
@@ -75,10 +98,13 @@ def test_encoding_of_spaces():
     both = spaces.Tuple((spaces.Discrete(2), box))
     np.testing.assert_array_equal(encode(both, (jnp.int32(1), jnp.ones((2, 3)))), [0, *[1] * 7])
     assert is_discrete(spaces.Discrete(2)) and not is_discrete(box)
+    two = MultiDiscrete([2, 3])
+    assert width(two) == 5 and is_discrete(two)
+    np.testing.assert_array_equal(encode(two, jnp.array([1, 0])), [0, 1, 1, 0, 0])
 
 
 def test_unknown_spaces_are_named():
     with pytest.raises(TypeError, match=r"`space` \(=3\) must be Discrete, MultiDiscrete, Box"):
         width(3)
-    with pytest.raises(TypeError, match=r"`action_space` .* must be Discrete or Box"):
+    with pytest.raises(TypeError, match=r"`action_space` .* must be Discrete, MultiDiscrete or"):
         is_discrete(spaces.Tuple((spaces.Discrete(2),)))

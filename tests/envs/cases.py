@@ -61,7 +61,28 @@ _CARDS = (
     Case("RepeatPreviousHard"),
 )
 
-_BOARDS = ()
+_BOARDS = (
+    Case("Battleship"),
+    Case("Battleship", {"board_size": 3, "ship_sizes": (2, 1)}),
+    Case("BattleshipEasy"),
+    Case("BattleshipMedium", slow=True),
+    Case("BattleshipHard", slow=True),
+    Case("LabyrinthEscape", {"size": 6}),
+    Case("LabyrinthEscape", slow=True),
+    Case("LabyrinthEscapeEasy", slow=True),
+    Case("LabyrinthEscapeMedium", slow=True),
+    Case("LabyrinthEscapeHard", slow=True),
+    Case("LabyrinthExplore", {"size": 6}),
+    Case("LabyrinthExplore", slow=True),
+    Case("LabyrinthExploreEasy", slow=True),
+    Case("LabyrinthExploreMedium", slow=True),
+    Case("LabyrinthExploreHard", slow=True),
+    Case("MineSweeper", slow=True),
+    Case("MineSweeper", {"board_size": 3, "num_mines": 1}),
+    Case("MineSweeperEasy"),
+    Case("MineSweeperMedium", slow=True),
+    Case("MineSweeperHard", slow=True),
+)
 
 _CONTROL = (
     Case("PositionOnlyCartPole"),

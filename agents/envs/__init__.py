@@ -2,6 +2,7 @@
 
 from .adapter import GymnaxEnvironment
 from .autoencode import Autoencode
+from .battleship import Battleship
 from .card_game import CardGame
 from .cartpole import (
     CartPole,
@@ -13,16 +14,13 @@ from .concentration import Concentration
 from .copy_task import CopyTask
 from .count_recall import CountRecall
 from .higher_lower import HigherLower
-from .multiarmed_bandit import MultiarmedBandit
-from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
-from .registry import episode_steps, make, names, needs_previous_action
-from .battleship import Battleship
-from .card_game import CardGame
 from .labyrinth import Labyrinth
 from .labyrinth_escape import LabyrinthEscape
 from .labyrinth_explore import LabyrinthExplore
 from .minesweeper import MineSweeper
-from .registry import episode_steps, make, names
+from .multiarmed_bandit import MultiarmedBandit
+from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
+from .registry import episode_steps, make, names, needs_previous_action
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete

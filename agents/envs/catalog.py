@@ -6,17 +6,17 @@ from typing import Any
 from gymnax.environments.environment import Environment
 
 from .autoencode import Autoencode
+from .battleship import Battleship
 from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
 from .concentration import Concentration
 from .copy_task import CopyTask
 from .count_recall import CountRecall
 from .higher_lower import HigherLower
-from .multiarmed_bandit import MultiarmedBandit
-from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
-from .battleship import Battleship
 from .labyrinth_escape import LabyrinthEscape
 from .labyrinth_explore import LabyrinthExplore
 from .minesweeper import MineSweeper
+from .multiarmed_bandit import MultiarmedBandit
+from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .t_maze import TMaze

@@ -1,14 +1,20 @@
 """Environments with gymnax's interface, and by name."""
 
+from .action_sequence import ActionSequence
 from .adapter import GymnaxEnvironment
 from .card_game import CardGame
+from .external_memory import ExternalMemory
+from .gravity import Gravity
 from .registry import episode_steps, make, names
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
 
 __all__ = [
+    "ActionSequence",
     "CardGame",
+    "ExternalMemory",
+    "Gravity",
     "GymnaxEnvironment",
     "MultiDiscrete",
     "RepeatFirst",

@@ -5,6 +5,8 @@ from typing import Any
 
 from gymnax.environments.environment import Environment
 
+from .action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION, ActionSequence
+from .gravity import Gravity
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 
@@ -28,7 +30,12 @@ _CONTROL: Entries = {}
 
 _PREDICTION: Entries = {}
 
-_REMEMBERING: Entries = {}
+_REMEMBERING: Entries = {
+    "Recall": (ActionSequence, {"rewards": RECALL, "title": "Recall"}),
+    "RecallVariation": (ActionSequence, {"rewards": RECALL_VARIATION, "title": "RecallVariation"}),
+    "RecallFour": (ActionSequence, {"rewards": RECALL_FOUR, "title": "RecallFour"}),
+    "Gravity": (Gravity, {}),
+}
 
 _BRAX: Entries = {}
 

@@ -7,6 +7,10 @@ from gymnax.environments.environment import Environment
 
 from .action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION, ActionSequence
 from .gravity import Gravity
+from .hallway_cookie import HallwayCookie
+from .hallway_keys import HallwayKeys
+from .minigrid_memory import MiniGridMemory
+from .red_blue_doors import RedBlueDoors
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 
@@ -35,6 +39,10 @@ _REMEMBERING: Entries = {
     "RecallVariation": (ActionSequence, {"rewards": RECALL_VARIATION, "title": "RecallVariation"}),
     "RecallFour": (ActionSequence, {"rewards": RECALL_FOUR, "title": "RecallFour"}),
     "Gravity": (Gravity, {}),
+    "HallwayCookie": (HallwayCookie, {}),
+    "HallwayKeys": (HallwayKeys, {}),
+    "MemoryS7": (MiniGridMemory, {"size": 7}),
+    "RedBlueDoors8x8": (RedBlueDoors, {"size": 8}),
 }
 
 _BRAX: Entries = {}

@@ -1,7 +1,7 @@
 """Sarsa(λ) and Q(λ) with a table, for environments small enough to have one."""
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -82,7 +82,7 @@ def train_table(
     *,
     steps: int,
     points: int = 100,
-    algorithm: Literal["sarsa", "q_learning"] = "sarsa",
+    algorithm: str = "sarsa",
     learning_rate: float = 0.1,
     discount: float = 0.95,
     trace_decay: float = 0.0,

@@ -83,7 +83,7 @@ class ExternalMemory(Environment[Any, EnvParams]):
         super().__init__()
         self.env = env
         self.memory = memory
-        self.kind, self.k = _parse(memory)
+        self.kind, self.k = parse(memory)
         observation, action = self._spaces(env.default_params)
         if not _is_discrete(observation):
             if not isinstance(observation, spaces.Box):
@@ -261,7 +261,17 @@ class ExternalMemory(Environment[Any, EnvParams]):
         return jnp.concatenate([observation, memory.ravel().astype(observation.dtype)])
 
 
-def _parse(memory: Any) -> tuple[str, int]:
+def parse(memory: Any) -> tuple[str, int]:
+    """The kind and the size that a memory's name says.
+
+    **Arguments:**
+
+    - `memory`: such as `"B1"`.
+
+    **Returns:** one of `KINDS`, and k.
+
+    **Raises:** `TypeError` if it is not text, `ValueError` if it is not a kind and a size.
+    """
     if not isinstance(memory, str):
         raise TypeError(f"`external_memory` (={memory!r}) must be text, such as 'B1'.")
     match = re.fullmatch(r"([A-Z]+)(\d{1,3})", memory)

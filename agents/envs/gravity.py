@@ -15,8 +15,6 @@ from .card_game import check_integer
 
 UP, RIGHT, DOWN, LEFT = range(4)
 
-Cell = Sequence[int]
-
 
 @struct.dataclass
 class EnvState(GymnaxEnvState):
@@ -50,9 +48,9 @@ class Gravity(Environment[Any, EnvParams]):
         self,
         rows: int = 3,
         columns: int = 5,
-        start: Cell | None = None,
-        cookie: Cell | None = None,
-        button: Cell | None = None,
+        start: Any = None,
+        cookie: Any = None,
+        button: Any = None,
         pull: float = 0.9,
     ):
         """**Arguments:**
@@ -84,7 +82,7 @@ class Gravity(Environment[Any, EnvParams]):
             raise ValueError(f"`pull` (={pull}) must be from 0 to 1.")
         self.pull = float(pull)
 
-    def _cell(self, argument: str, value: Cell) -> tuple[int, int]:
+    def _cell(self, argument: str, value: Any) -> tuple[int, int]:
         if not isinstance(value, Sequence) or len(value) != 2:
             raise TypeError(f"`{argument}` (={value!r}) must be two integers, (row, column).")
         row, column = (check_integer(argument, number) for number in value)

@@ -142,25 +142,23 @@ def train_table(
     def act(key, table, row):
         """An action, and whether it is one of the best."""
         values = table[row]
-        key_explore, key_action, key_tie = jax.random.split(key, 3)
         best = values == values.max()
-        tie = jax.random.uniform(key_tie, values.shape, jnp.float32)
-        greedy = jnp.argmax(jnp.where(best, tie, -1.0)).astype(jnp.int32)
-        drawn = jax.random.randint(key_action, (), 0, actions, jnp.int32)
-        explores = jax.random.uniform(key_explore, dtype=jnp.float32) < epsilon
-        action = jnp.where(explores, drawn, greedy)
+        explores, drawn, tie = jax.random.uniform(key, (3,), jnp.float32)
+        greedy = jnp.argmax(jnp.cumsum(best) > jnp.floor(tie * best.sum())).astype(jnp.int32)
+        drawn = jnp.floor(drawn * actions).astype(jnp.int32)
+        action = jnp.where(explores < epsilon, drawn, greedy)
         return action, best[action]
 
     def step(carry, key):
         table, trace, env_state, row, (action, greedy), total, length = carry
-        key_step, key_next, key_first = jax.random.split(key, 3)
+        key_step, key_act = jax.random.split(key)
         observation, env_state, reward, terminated, truncated, info = env.step(
             key_step, env_state, action, params
         )
         done = terminated | truncated
         # Where the episode goes on, the final observation is the observation.
         final = table_index(space, info["final_observation"])
-        following = act(key_next, table, final)
+        following = act(key_act, table, final)
         target = table[final, following[0]] if sarsa else table[final].max()
         error = reward + discount * jnp.where(terminated, 0, target) - table[row, action]
         if not sarsa:
@@ -169,7 +167,8 @@ def train_table(
         table = table + learning_rate * error * trace
         trace = jnp.where(done, 0, discount * trace_decay * trace)
         row = table_index(space, observation)
-        first = act(key_first, table, row)
+        # The same key: where an episode ends, the other action is only bootstrapped from.
+        first = act(key_act, table, row)
         chosen = jax.tree.map(lambda new, old: jnp.where(done, new, old), first, following)
         total, length = total + reward, length + 1
         ended = jnp.stack([jnp.where(done, x, 0) for x in (total, length, jnp.float32(1))])

@@ -122,15 +122,15 @@ class RedBlueDoors(MiniGrid):
         **Returns:** the view, the new state, the reward, whether the blue door is open, and an
         empty `info`.
         """
-        before = state
-        state, x, y = self.moved(self._map(before), before, action)
+        after, x, y = self.moved(self._map(state), state, action)
         toggles = jnp.asarray(action, jnp.int32) == TOGGLE
-        red = toggles & (x == self._red_x) & (y == before.red_y)
-        blue = toggles & (x == self._blue_x) & (y == before.blue_y)
-        state = state.replace(red_open=before.red_open ^ red, blue_open=before.blue_open ^ blue)
+        red = toggles & (x == self._red_x) & (y == state.red_y)
+        blue = toggles & (x == self._blue_x) & (y == state.blue_y)
+        red_was_open = state.red_open
+        state = after.replace(red_open=state.red_open ^ red, blue_open=state.blue_open ^ blue)
         ended = self.is_terminated(state, params)
         used = state.time / jnp.float32(params.max_steps_in_episode)
-        reward = jnp.where(ended & before.red_open, 1 - jnp.float32(0.9) * used, jnp.float32(0))
+        reward = jnp.where(ended & red_was_open, 1 - jnp.float32(0.9) * used, jnp.float32(0))
         return self.look(self._map(state), state), state, reward, ended, {}
 
     def _map(self, state: EnvState) -> Int32[Array, "height width"]:

@@ -127,12 +127,17 @@ def test_the_tables():
         ("RecallVariation", "K1", 1.0),  # 0, then twice 1
         ("RecallVariation", "K2", 3.0),
         ("RecallVariation", "B1", 3.0),
+        ("RecallVariation", "B2", 3.0),
         ("RecallVariation", "O1", 1.0),
+        ("RecallVariation", "O2", 3.0),
         ("RecallVariation", "OA1", 3.0),
         ("RecallFour", None, 0.5),
         ("RecallFour", "K1", 1.0),
+        ("RecallFour", "K2", 1.0),
         ("RecallFour", "B1", 1.0),
+        ("RecallFour", "B2", 1.0),
         ("RecallFour", "O1", 1.0),
+        ("RecallFour", "O2", 1.0),
         ("RecallFour", "OA1", 1.0),
     ],
 )

@@ -207,6 +207,8 @@ KINDS = ("K1", "B1", "O1", "OA1")
 def test_every_environment_takes_the_kinds_that_its_spaces_allow():
     taken = dict.fromkeys(KINDS, 0)
     for name in envs.names():
+        if name.startswith("brax/"):
+            continue  # dear to make, and their spaces are those of Pendulum
         env, params = envs.make(name)
         observation, action = env.observation_space(params), env.action_space(params)
         discrete = [
@@ -221,9 +223,9 @@ def test_every_environment_takes_the_kinds_that_its_spaces_allow():
         }
         for memory in KINDS:
             if allowed[memory]:
-                env = envs.ExternalMemory(envs.make(name)[0], memory)
-                assert env.name.endswith(memory)
-                assert env.observation_space(params).shape[0] > 1
+                augmented = envs.ExternalMemory(env, memory)
+                assert augmented.name == f"{env.name}-{memory}"
+                assert augmented.observation_space(params).shape[0] > 1
                 taken[memory] += 1
             else:
                 with pytest.raises(ValueError, match=rf"`external_memory` \(='{memory}'\) needs"):

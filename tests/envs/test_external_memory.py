@@ -204,6 +204,7 @@ def test_nothing_leaks_across_a_reset(pattern):
 KINDS = ("K1", "B1", "O1", "OA1")
 
 
+@pytest.mark.slow
 def test_every_environment_takes_the_kinds_that_its_spaces_allow():
     taken = dict.fromkeys(KINDS, 0)
     for name in envs.names():

@@ -1,5 +1,6 @@
 """Environments with gymnax's interface, and by name."""
 
+from .action_sequence import ActionSequence
 from .adapter import GymnaxEnvironment
 from .autoencode import Autoencode
 from .battleship import Battleship
@@ -21,6 +22,13 @@ from .minesweeper import MineSweeper
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
 from .registry import episode_steps, make, names, needs_previous_action
+from .external_memory import ExternalMemory
+from .gravity import Gravity
+from .hallway_cookie import HallwayCookie
+from .hallway_keys import HallwayKeys
+from .minigrid_memory import MiniGridMemory
+from .red_blue_doors import RedBlueDoors
+from .registry import episode_steps, make, names
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
@@ -54,6 +62,16 @@ __all__ = [
     "Pendulum",
     "PositionOnlyCartPole",
     "PositionOnlyPendulum",
+    "ActionSequence",
+    "CardGame",
+    "ExternalMemory",
+    "Gravity",
+    "GymnaxEnvironment",
+    "HallwayCookie",
+    "HallwayKeys",
+    "MiniGridMemory",
+    "MultiDiscrete",
+    "RedBlueDoors",
     "RepeatFirst",
     "RepeatPrevious",
     "TMaze",

@@ -17,6 +17,12 @@ from .labyrinth_explore import LabyrinthExplore
 from .minesweeper import MineSweeper
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
+from .action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION, ActionSequence
+from .gravity import Gravity
+from .hallway_cookie import HallwayCookie
+from .hallway_keys import HallwayKeys
+from .minigrid_memory import MiniGridMemory
+from .red_blue_doors import RedBlueDoors
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .t_maze import TMaze
@@ -124,7 +130,16 @@ _PREDICTION: Entries = {
     "t_maze": (TMaze, {}),
 }
 
-_REMEMBERING: Entries = {}
+_REMEMBERING: Entries = {
+    "Recall": (ActionSequence, {"rewards": RECALL, "title": "Recall"}),
+    "RecallVariation": (ActionSequence, {"rewards": RECALL_VARIATION, "title": "RecallVariation"}),
+    "RecallFour": (ActionSequence, {"rewards": RECALL_FOUR, "title": "RecallFour"}),
+    "Gravity": (Gravity, {}),
+    "HallwayCookie": (HallwayCookie, {}),
+    "HallwayKeys": (HallwayKeys, {}),
+    "MemoryS7": (MiniGridMemory, {"size": 7}),
+    "RedBlueDoors8x8": (RedBlueDoors, {"size": 8}),
+}
 
 _BRAX: Entries = {}
 

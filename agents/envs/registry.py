@@ -15,6 +15,7 @@ from gymnax.environments.environment import Environment, EnvParams
 
 from .adapter import GymnaxEnvironment, gymnax_settings
 from .catalog import OWN
+from .external_memory import ExternalMemory
 
 _UNAVAILABLE = {"MNISTBandit-bsuite": "it downloads MNIST when it is made"}
 
@@ -28,12 +29,16 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*OWN, *theirs)))
 
 
-def make(name: str, **options: Any) -> tuple[Environment, EnvParams]:
+def make(
+    name: str, *, external_memory: str | None = None, **options: Any
+) -> tuple[Environment, EnvParams]:
     """Make an environment.
 
     **Arguments:**
 
     - `name`: one of `names()`.
+    - `external_memory`: a memory that the agent sees and writes by its actions, such as `"B1"`; see
+        `ExternalMemory`. None by default.
     - `options`: arguments of the environment's constructor (`decks=2`, `num_bits=3`) and fields of
         its parameters (`memory_length=10`, `max_steps_in_episode=200`).
 
@@ -46,6 +51,12 @@ def make(name: str, **options: Any) -> tuple[Environment, EnvParams]:
     options if an option is, and if a value breaks a rule; `TypeError` if a value is of the wrong
     kind. Each names the argument, the value and the rule.
     """
+    env, params = _make(name, options)
+    return (env if external_memory is None else ExternalMemory(env, external_memory)), params
+
+
+def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams]:
+    """The environment by itself."""
     if name in OWN:
         factory, fixed = OWN[name]
         return _build(name, factory, fixed, options)

@@ -115,7 +115,22 @@ _PREDICTION = (
     Case("t_maze"),
 )
 
-_REMEMBERING = ()
+_REMEMBERING = (
+    Case("Recall", ends_first=True),
+    Case("RecallVariation", ends_first=True),
+    Case("RecallFour", ends_first=True),
+    Case("Gravity"),
+    Case("Gravity", {"external_memory": "O2"}),
+    Case("RepeatPreviousEasy", {"external_memory": "K2"}),
+    Case("RepeatFirst", {"external_memory": "OA1"}),
+    Case("MemoryChain-bsuite", {"external_memory": "O1", "num_bits": 3, "memory_length": 10}),
+    Case("CartPole-v1", {"external_memory": "B2"}),
+    Case("Pendulum-v1", {"external_memory": "K1"}),
+    Case("HallwayCookie"),
+    Case("HallwayKeys"),
+    Case("MemoryS7"),
+    Case("RedBlueDoors8x8"),
+)
 
 _BRAX = ()
 

@@ -14,21 +14,20 @@ from .cartpole import (
 from .concentration import Concentration
 from .copy_task import CopyTask
 from .count_recall import CountRecall
+from .external_memory import ExternalMemory
+from .gravity import Gravity
+from .hallway_cookie import HallwayCookie
+from .hallway_keys import HallwayKeys
 from .higher_lower import HigherLower
 from .labyrinth import Labyrinth
 from .labyrinth_escape import LabyrinthEscape
 from .labyrinth_explore import LabyrinthExplore
 from .minesweeper import MineSweeper
+from .minigrid_memory import MiniGridMemory
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
-from .registry import episode_steps, make, names, needs_previous_action
-from .external_memory import ExternalMemory
-from .gravity import Gravity
-from .hallway_cookie import HallwayCookie
-from .hallway_keys import HallwayKeys
-from .minigrid_memory import MiniGridMemory
 from .red_blue_doors import RedBlueDoors
-from .registry import episode_steps, make, names
+from .registry import episode_steps, make, names, needs_previous_action
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
@@ -42,6 +41,7 @@ from .trace_conditioning import (
 )
 
 __all__ = [
+    "ActionSequence",
     "Autoencode",
     "Battleship",
     "CardGame",
@@ -49,12 +49,17 @@ __all__ = [
     "Concentration",
     "CopyTask",
     "CountRecall",
+    "ExternalMemory",
+    "Gravity",
     "GymnaxEnvironment",
+    "HallwayCookie",
+    "HallwayKeys",
     "HigherLower",
     "Labyrinth",
     "LabyrinthEscape",
     "LabyrinthExplore",
     "MineSweeper",
+    "MiniGridMemory",
     "MultiDiscrete",
     "MultiarmedBandit",
     "NoisyPositionOnlyCartPole",
@@ -62,15 +67,6 @@ __all__ = [
     "Pendulum",
     "PositionOnlyCartPole",
     "PositionOnlyPendulum",
-    "ActionSequence",
-    "CardGame",
-    "ExternalMemory",
-    "Gravity",
-    "GymnaxEnvironment",
-    "HallwayCookie",
-    "HallwayKeys",
-    "MiniGridMemory",
-    "MultiDiscrete",
     "RedBlueDoors",
     "RepeatFirst",
     "RepeatPrevious",

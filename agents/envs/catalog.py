@@ -5,23 +5,23 @@ from typing import Any
 
 from gymnax.environments.environment import Environment
 
+from .action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION, ActionSequence
 from .autoencode import Autoencode
 from .battleship import Battleship
 from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
 from .concentration import Concentration
 from .copy_task import CopyTask
 from .count_recall import CountRecall
+from .gravity import Gravity
+from .hallway_cookie import HallwayCookie
+from .hallway_keys import HallwayKeys
 from .higher_lower import HigherLower
 from .labyrinth_escape import LabyrinthEscape
 from .labyrinth_explore import LabyrinthExplore
 from .minesweeper import MineSweeper
+from .minigrid_memory import MiniGridMemory
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, PositionOnlyPendulum
-from .action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION, ActionSequence
-from .gravity import Gravity
-from .hallway_cookie import HallwayCookie
-from .hallway_keys import HallwayKeys
-from .minigrid_memory import MiniGridMemory
 from .red_blue_doors import RedBlueDoors
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious

@@ -5,6 +5,7 @@ from typing import Any
 
 from gymnax.environments.environment import Environment
 
+from .brax_env import LAYOUTS, SUFFIXES, BraxEnvironment
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 
@@ -30,7 +31,17 @@ _PREDICTION: Entries = {}
 
 _REMEMBERING: Entries = {}
 
-_BRAX: Entries = {}
+_BRAX: Entries = {
+    **{
+        f"brax/{env_name}{SUFFIXES[observe]}": (
+            BraxEnvironment,
+            {"env_name": env_name, "observe": observe},
+        )
+        for env_name in LAYOUTS
+        for observe in ("all", "positions", "velocities")
+    },
+    "brax/reacher-pomdp": (BraxEnvironment, {"env_name": "reacher", "observe": "target_once"}),
+}
 
 OWN: Entries = {
     **_CARDS,

@@ -110,7 +110,7 @@ def _brax(env_name: str, backend: str) -> Any:
 
 @functools.cache
 def _pool(env_name: str, backend: str, size: int) -> Any:
-    """The initial states that environments of one kind share, in NumPy, so that no trace owns them."""
+    """The initial states that environments of one kind share; NumPy, so that no trace owns them."""
     with jax.ensure_compile_time_eval(), _brax_settings():
         return jax.device_get(_draw(_brax(env_name, backend), jax.random.key(0), size))
 

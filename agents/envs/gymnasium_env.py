@@ -249,9 +249,9 @@ def _for_batches(
 
         def on_host(*arguments):
             shape = arguments[0].shape
-            flat = (np.asarray(x).reshape(-1, *x.shape[axes:]) for x in arguments)
+            flat = (np.asarray(x).reshape((-1, *x.shape[axes:])) for x in arguments)
             out = function(*flat)
-            return tuple(x.reshape(*shape, *x.shape[1:]) for x in out)
+            return tuple(x.reshape((*shape, *x.shape[1:])) for x in out)
 
         @jax.custom_batching.custom_vmap
         def call(*arguments):

@@ -75,10 +75,8 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
 
         **Raises:** `TypeError` if it is not an environment.
         """
-        if not isinstance(env, Environment):
-            raise TypeError(f"`env` (={env!r}) must be a gymnax environment.")
         super().__init__()
-        self.env = env
+        self.env = check_environment(env)
 
     @property
     def name(self) -> str:
@@ -298,6 +296,25 @@ class MemorylessWrapper(ObservationWrapper):
         """What becomes of an observation."""
 
 
+def check_environment(env: Any) -> Environment:
+    """Check that a constructor's argument is an environment.
+
+    **Arguments:**
+
+    - `env`: what was given.
+
+    **Returns:** the same.
+
+    **Raises:** `TypeError` if it is none.
+    """
+    if not isinstance(env, Environment):
+        raise TypeError(
+            f"`env` (={env!r}) must be a gymnax environment, such as the first result of "
+            "`agents.envs.make`."
+        )
+    return env
+
+
 def require(env: Environment, wrapper: str, *kinds: type) -> Any:
     """The observation space of an environment, if a wrapper can work with it.
 
@@ -311,8 +328,7 @@ def require(env: Environment, wrapper: str, *kinds: type) -> Any:
 
     **Raises:** `TypeError` if the space is of another kind or `env` is no environment.
     """
-    if not isinstance(env, Environment):
-        raise TypeError(f"`env` (={env!r}) must be a gymnax environment.")
+    check_environment(env)
     space = env.observation_space(env.default_params)
     if not isinstance(space, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)

@@ -55,10 +55,12 @@ class Statistics:
         """
         count = self.count + 1
         share = 1 / count.astype(jnp.float32)
+        # Exactly 0 at the first sample, so that the variance of nothing goes; the variance is a
+        # product of what cannot be negative, however its terms are rounded.
+        rest = self.count.astype(jnp.float32) * share
         difference = sample - self.mean
         mean = self.mean + share * difference
-        # The first sample replaces the variance of nothing: its share is 1.
-        variance = self.variance + share * (difference * (sample - mean) - self.variance)
+        variance = rest * (self.variance + share * difference**2)
         return Statistics(mean=mean, variance=variance, count=count)
 
 

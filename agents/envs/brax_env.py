@@ -4,7 +4,7 @@ import contextlib
 import functools
 import importlib.util
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -109,20 +109,22 @@ def _brax(env_name: str, backend: str) -> Any:
 
 
 @functools.cache
-def _pool(env_name: str, backend: str, size: int) -> Any:
-    """The initial states that environments of one kind share; NumPy, so that no trace owns them."""
-    with jax.ensure_compile_time_eval(), _brax_settings():
-        return jax.device_get(_draw(_brax(env_name, backend), jax.random.key(0), size))
-
-
-def _draw(env: Any, key: PRNGKeyArray, size: int) -> tuple[Any, Any]:
-    """Observations and physical states of `size` resets."""
+def _draw(env_name: str, backend: str) -> Callable[[PRNGKeyArray], tuple[Any, Any]]:
+    """A compiled function from keys to the observations and physical states of as many resets."""
+    env = _brax(env_name, backend)
 
     def reset(key):
         state = env.reset(key)
         return narrow((state.obs, state.pipeline_state))
 
-    return jax.jit(jax.vmap(reset))(jax.random.split(key, size))
+    return jax.jit(jax.vmap(reset))
+
+
+@functools.cache
+def _pool(env_name: str, backend: str, size: int) -> Any:
+    """The initial states that environments of one kind share; NumPy, so that no trace owns them."""
+    with jax.ensure_compile_time_eval(), _brax_settings():
+        return jax.device_get(_draw(env_name, backend)(jax.random.split(jax.random.key(0), size)))
 
 
 class BraxEnvironment(Environment[EnvState, EnvParams]):
@@ -240,7 +242,7 @@ class BraxEnvironment(Environment[EnvState, EnvParams]):
         physical states with a leading axis of this size.
         """
         with _brax_settings():
-            return _draw(self.brax, key, size)
+            return _draw(self.env_name, self.backend)(jax.random.split(key, size))
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Whether brax ended the episode.

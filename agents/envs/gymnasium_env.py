@@ -160,14 +160,14 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
         """
         action = jnp.asarray(action, self._actions.dtype)
         receipt = (state.number, state.place, state.ticket)
-        observation, final, reward, terminated, truncated = self._call_step(
+        ticket, observation, final, reward, terminated, truncated = self._call_step(
             *receipt, action, self._limit(params)
         )
         state = EnvState(
             time=jnp.where(terminated | truncated, 0, state.time + 1),
             number=state.number,
             place=state.place,
-            ticket=state.ticket + 1,
+            ticket=ticket,
         )
         info = {"terminated": terminated, "truncated": truncated, "final_observation": final}
         return observation, state, reward, terminated, truncated, info
@@ -209,7 +209,8 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
             numbers, places, tickets, actions
         )
         flags = terminated.astype(bool), truncated.astype(bool)
-        return self._observed(observation), self._observed(final), reward.astype(np.float32), *flags
+        reward = reward.astype(np.float32)
+        return tickets + 1, self._observed(observation), self._observed(final), reward, *flags
 
     def _observed(self, observation: np.ndarray) -> np.ndarray:
         start = getattr(self.host.observation_space, "start", 0)
@@ -224,7 +225,8 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
     def _step_results(self) -> tuple[jax.ShapeDtypeStruct, ...]:
         flag = jax.ShapeDtypeStruct((), bool)
         reward = jax.ShapeDtypeStruct((), jnp.float32)
-        return self._observation, self._observation, reward, flag, flag
+        ticket = jax.ShapeDtypeStruct((), jnp.int32)
+        return ticket, self._observation, self._observation, reward, flag, flag
 
     @property
     def _observation(self) -> jax.ShapeDtypeStruct:
@@ -257,7 +259,9 @@ def _for_batches(
         def call(*arguments):
             shape = arguments[0].shape
             types = tuple(jax.ShapeDtypeStruct((*shape, *r.shape), r.dtype) for r in results)
-            return io_callback(on_host, types, *arguments, ordered=True)
+            # Calls depend on one another's tickets, which orders them. Ordered effects of JAX would
+            # not work in a `while_loop` under `vmap`.
+            return io_callback(on_host, types, *arguments)
 
         @call.def_vmap
         def _(size, batched, *arguments):

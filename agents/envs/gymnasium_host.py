@@ -1,6 +1,7 @@
 """The host's side of gymnasium's environments: sets of them, which are made, seeded and stepped."""
 
 import itertools
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,6 +56,8 @@ class Host:
         example.close()
         self._sets: OrderedDict[int, _Set] = OrderedDict()
         self._numbers = itertools.count(1)
+        # JAX may make calls that do not depend on each other at the same time.
+        self._lock = threading.Lock()
 
     def reset(self, seeds: np.ndarray) -> tuple[int, np.ndarray]:
         """Begin an episode in each environment of a new set.
@@ -67,17 +70,18 @@ class Host:
         """
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-        old = self._sets.popitem(last=False)[1].envs if len(self._sets) == _SETS else None
-        if old is not None and old.num_envs != len(seeds):
-            old.close()
-            old = None
-        envs = old or SyncVectorEnv(
-            [self._make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP
-        )
-        observation, _ = envs.reset(seed=[int(seed) for seed in seeds])
-        number = next(self._numbers)
-        self._sets[number] = _Set(envs)
-        return number, observation
+        with self._lock:
+            envs = self._sets.popitem(last=False)[1].envs if len(self._sets) == _SETS else None
+            if envs is not None and envs.num_envs != len(seeds):
+                envs.close()
+                envs = None
+            envs = envs or SyncVectorEnv(
+                [self._make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP
+            )
+            observation, _ = envs.reset(seed=[int(seed) for seed in seeds])
+            number = next(self._numbers)
+            self._sets[number] = _Set(envs)
+            return number, observation
 
     def step(
         self, numbers: np.ndarray, places: np.ndarray, tickets: np.ndarray, actions: np.ndarray
@@ -96,8 +100,24 @@ class Host:
 
         **Raises:** `RuntimeError` if the set was closed or has gone on, or is not complete.
         """
-        number = int(numbers[0])
-        found = self._sets.get(number)
+        with self._lock:
+            found = self._find(numbers, places, tickets)
+            self._sets.move_to_end(int(numbers[0]))
+            found.ticket += 1
+            observation, reward, terminated, truncated, info = found.envs.step(actions)
+            final = np.array(observation)
+            for place in np.flatnonzero(terminated | truncated):
+                final[place] = info["final_obs"][place]
+            return observation, final, reward, terminated, truncated
+
+    def close(self) -> None:
+        """Close all environments."""
+        while self._sets:
+            self._sets.popitem()[1].envs.close()
+
+    def _find(self, numbers: np.ndarray, places: np.ndarray, tickets: np.ndarray) -> _Set:
+        """The set that is meant, if it can be stepped."""
+        found = self._sets.get(int(numbers[0]))
         if found is None:
             raise RuntimeError(
                 f"the state belongs to environments of {self.name} that are not on this host (any "
@@ -105,7 +125,11 @@ class Host:
                 "reset or stepped are kept."
             )
         size = found.envs.num_envs
-        if len(numbers) != size or (numbers != number).any() or (places != np.arange(size)).any():
+        if (
+            len(numbers) != size
+            or (numbers != numbers[0]).any()
+            or (places != np.arange(size)).any()
+        ):
             raise RuntimeError(
                 f"all {size} environments of {self.name} that were reset together must be stepped "
                 f"together and in the same order, by `jax.vmap`; there were {len(numbers)}."
@@ -115,18 +139,7 @@ class Host:
                 f"the state (after step {tickets.max()}) must be the newest one (after step "
                 f"{found.ticket}): environments of gymnasium cannot go back."
             )
-        self._sets.move_to_end(number)
-        found.ticket += 1
-        observation, reward, terminated, truncated, info = found.envs.step(actions)
-        final = np.array(observation)
-        for place in np.flatnonzero(terminated | truncated):
-            final[place] = info["final_obs"][place]
-        return observation, final, reward, terminated, truncated
-
-    def close(self) -> None:
-        """Close all environments."""
-        while self._sets:
-            self._sets.popitem()[1].envs.close()
+        return found
 
     def _make(self) -> Any:
         """One environment."""

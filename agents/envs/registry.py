@@ -71,7 +71,8 @@ def make(name: str, **options: Any) -> tuple[Environment, EnvParams]:
     env = GymnaxEnvironment(env, name)
     if not frames:
         return env, params
-    return hide_frames(env, **(frames | {o: options[o] for o in options if o in frames})), params
+    chosen = {o: _check(o, options.get(o, default), default) for o, default in frames.items()}
+    return hide_frames(env, **chosen), params
 
 
 def episode_steps(env: Environment, params: EnvParams) -> int:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
-from ..encoding import bounds, encode, width, with_zeros
+from ..encoding import bounds, box_bounds, encode, width, with_zeros
 from .base import ObservationWrapper, require
 
 
@@ -41,9 +41,8 @@ class FrameStack(ObservationWrapper):
         **Returns:** a box of shape `(count, ...)`.
         """
         space = self.env.observation_space(self.default_params if params is None else params)
-        space = with_zeros(space)
         shape = (self.count, *space.shape)
-        low, high = (jnp.broadcast_to(bound[None], shape) for bound in (space.low, space.high))
+        low, high = (jnp.stack([b] * self.count) for b in box_bounds(with_zeros(space)))
         return spaces.Box(low, high, shape, jnp.float32)
 
     def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:

@@ -144,7 +144,7 @@ class NormalizeReward(Wrapper):
         super().__init__(env)
         if not 0 <= discount <= 1:
             raise ValueError(f"`discount` (={discount!r}) must be in [0, 1].")
-        self.discount = float(discount)
+        self.reward_discount = float(discount)
         self.limit = _positive("limit", limit)
 
     def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
@@ -196,7 +196,7 @@ class NormalizeReward(Wrapper):
         observation, env_state, reward, terminated, truncated, info = self.env.step(
             key, state.env_state, action, params
         )
-        discounted = self.discount * state.own.discounted + reward
+        discounted = self.reward_discount * state.own.discounted + reward
         statistics = state.own.statistics.update(discounted)
         scaled = reward * jax.lax.rsqrt(statistics.variance + _SMALL)
         scaled = jnp.clip(scaled, -self.limit, self.limit)

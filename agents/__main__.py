@@ -244,7 +244,10 @@ def _table(title: str | None, columns: Sequence[str]) -> Table:
 
 
 def _describe(name: str) -> tuple[str, str, str]:
-    env, params = envs.make(name)
+    try:
+        env, params = envs.make(name)
+    except ModuleNotFoundError as error:  # an optional package, and the line that installs it
+        return str(error), "–", "–"
     spaces = env.observation_space(params), env.action_space(params)
     return _space(spaces[0]), _space(spaces[1]), str(envs.episode_steps(env, params))
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from agents.rollout import Actor
+from agents.rollout import Actor, across_seeds
 
 
 def evaluate(
@@ -49,7 +49,8 @@ def evaluate(
 
     def go_on(carry):
         time, _, finished, *_ = carry
-        return ~jnp.all(finished) & (time < limit)
+        # One condition for all seeds, without which an environment on the host cannot take part.
+        return (across_seeds(~jnp.all(finished)) > 0) & (time < limit)
 
     def step(carry):
         time, runner, finished, returns, lengths = carry

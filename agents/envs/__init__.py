@@ -1,9 +1,11 @@
 """Environments with gymnax's interface, and by name."""
 
+from . import wrappers
 from .action_sequence import ActionSequence
 from .adapter import GymnaxEnvironment
 from .autoencode import Autoencode
 from .battleship import Battleship
+from .brax_env import BraxEnvironment
 from .card_game import CardGame
 from .cartpole import (
     CartPole,
@@ -16,6 +18,7 @@ from .copy_task import CopyTask
 from .count_recall import CountRecall
 from .external_memory import ExternalMemory
 from .gravity import Gravity
+from .gymnasium_env import GymnasiumEnvironment, from_gymnasium
 from .hallway_cookie import HallwayCookie
 from .hallway_keys import HallwayKeys
 from .higher_lower import HigherLower
@@ -44,6 +47,7 @@ __all__ = [
     "ActionSequence",
     "Autoencode",
     "Battleship",
+    "BraxEnvironment",
     "CardGame",
     "CartPole",
     "Concentration",
@@ -51,6 +55,7 @@ __all__ = [
     "CountRecall",
     "ExternalMemory",
     "Gravity",
+    "GymnasiumEnvironment",
     "GymnaxEnvironment",
     "HallwayCookie",
     "HallwayKeys",
@@ -75,10 +80,12 @@ __all__ = [
     "TraceConditioning",
     "VelocityOnlyCartPole",
     "episode_steps",
+    "from_gymnasium",
     "make",
     "mean_squared_return_error",
     "names",
     "needs_previous_action",
     "trace_conditioning_stream",
     "trace_conditioning_targets",
+    "wrappers",
 ]

@@ -8,6 +8,7 @@ from gymnax.environments.environment import Environment
 from .action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION, ActionSequence
 from .autoencode import Autoencode
 from .battleship import Battleship
+from .brax_env import LAYOUTS, SUFFIXES, BraxEnvironment
 from .cartpole import NoisyPositionOnlyCartPole, PositionOnlyCartPole, VelocityOnlyCartPole
 from .concentration import Concentration
 from .copy_task import CopyTask
@@ -141,7 +142,17 @@ _REMEMBERING: Entries = {
     "RedBlueDoors8x8": (RedBlueDoors, {"size": 8}),
 }
 
-_BRAX: Entries = {}
+_BRAX: Entries = {
+    **{
+        f"brax/{env_name}{SUFFIXES[observe]}": (
+            BraxEnvironment,
+            {"env_name": env_name, "observe": observe},
+        )
+        for env_name in LAYOUTS
+        for observe in ("all", "positions", "velocities")
+    },
+    "brax/reacher-pomdp": (BraxEnvironment, {"env_name": "reacher", "observe": "target_once"}),
+}
 
 OWN: Entries = {
     **_CARDS,

@@ -2,10 +2,11 @@
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import gymnax
@@ -16,6 +17,11 @@ from gymnax.environments.environment import Environment, EnvParams
 from .adapter import GymnaxEnvironment, gymnax_settings
 from .catalog import OWN
 from .external_memory import ExternalMemory
+from .frames import frame_options, hide_frames
+from .gymnasium_env import from_gymnasium
+from .wrappers import TimeLimit, Wrapper
+
+_GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
 
 _UNAVAILABLE = {"MNISTBandit-bsuite": "it downloads MNIST when it is made"}
 
@@ -36,11 +42,14 @@ def make(
 
     **Arguments:**
 
-    - `name`: one of `names()`.
+    - `name`: one of `names()`, or "gymnasium/" and an id of the package gymnasium, for which see
+        `from_gymnasium`.
     - `external_memory`: a memory that the agent sees and writes by its actions, such as `"B1"`; see
         `ExternalMemory`. None by default.
     - `options`: arguments of the environment's constructor (`decks=2`, `num_bits=3`) and fields of
-        its parameters (`memory_length=10`, `max_steps_in_episode=200`).
+        its parameters (`memory_length=10`, `max_steps_in_episode=200`). MinAtar's environments also
+        have `mask` ("top", "bottom", "left" or "right": the half of a frame that shows zeros) and
+        `flicker` (the probability that a whole frame does).
 
     **Returns:** the environment and its parameters. `env.reset(key, params)` returns observation
     and state; `env.step(key, state, action, params)` returns observation, state, reward (float32),
@@ -49,7 +58,8 @@ def make(
 
     **Raises:** `ValueError` with the nearest names if the name is unknown, with the environment's
     options if an option is, and if a value breaks a rule; `TypeError` if a value is of the wrong
-    kind. Each names the argument, the value and the rule.
+    kind. Each names the argument, the value and the rule. `ModuleNotFoundError` with the line that
+    installs the package that the environment needs, if it is missing.
     """
     env, params = _make(name, options)
     return (env if external_memory is None else ExternalMemory(env, external_memory)), params
@@ -60,15 +70,24 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
     if name in OWN:
         factory, fixed = OWN[name]
         return _build(name, factory, fixed, options)
+    if name.startswith(_GYMNASIUM):
+        return from_gymnasium(name.removeprefix(_GYMNASIUM), **options)
     if name not in names():
         raise ValueError(_unknown(name))
+    frames = frame_options(name)
+    theirs = {option: value for option, value in options.items() if option not in frames}
     with gymnax_settings():
-        env, params = _build(name, lambda **kwargs: gymnax.make(name, **kwargs)[0], {}, options)
-    return GymnaxEnvironment(env, name), params
+        make_theirs = functools.partial(_gymnax_environment, name)
+        env, params = _build(name, make_theirs, {}, theirs, frames)
+    env = GymnaxEnvironment(env, name)
+    if not frames:
+        return env, params
+    chosen = {o: _check(o, options.get(o, default), default) for o, default in frames.items()}
+    return hide_frames(env, **chosen), params
 
 
 def episode_steps(env: Environment, params: EnvParams) -> int:
-    """The most steps that an episode can have: the environment's time limit.
+    """The most steps that an episode can have: the environment's time limit, or a wrapper's.
 
     **Arguments:**
 
@@ -77,8 +96,11 @@ def episode_steps(env: Environment, params: EnvParams) -> int:
 
     **Returns:** the number of steps.
     """
-    del env  # every environment so far keeps its limit in its parameters
-    return math.ceil(params.max_steps_in_episode)
+    limit = math.ceil(params.max_steps_in_episode)
+    while isinstance(env, Wrapper):
+        limit = min(limit, env.limit) if isinstance(env, TimeLimit) else limit
+        env = env.env
+    return limit
 
 
 def needs_previous_action(env: Environment) -> bool:
@@ -105,28 +127,36 @@ def _build(
     factory: Callable[..., Environment],
     fixed: Mapping[str, Any],
     options: Mapping[str, Any],
+    more: Collection[str] = (),
 ) -> tuple[Environment, EnvParams]:
-    """Make an environment and its parameters from options, after checking them."""
-    env = factory(**fixed)
+    """Make an environment and its parameters from options, after checking them.
+
+    `more`: options that are somebody else's to use, for the message about an unknown one.
+    """
+    kind = factory if inspect.isclass(factory) else type(factory(**fixed))
     arguments = {
         argument.name: argument.default
-        for argument in inspect.signature(type(env)).parameters.values()
+        for argument in inspect.signature(kind).parameters.values()
         if argument.name not in fixed and argument.kind is not argument.VAR_KEYWORD
     }
-    fields = {f.name: getattr(env.default_params, f.name) for f in _fields(env.default_params)}
-    known = fields | arguments
-    for option, value in options.items():
-        if option not in known:
-            raise ValueError(
-                f"Unknown option `{option}` (={value!r}) of {name}; it must be one of: "
-                f"{', '.join(sorted(known))}."
-            )
-    values = {option: _check(option, value, known[option]) for option, value in options.items()}
-    if any(option in arguments for option in options):
-        env = factory(**fixed, **{o: v for o, v in values.items() if o in arguments})
+    chosen = {o: _check(o, v, arguments[o]) for o, v in options.items() if o in arguments}
+    env = factory(**fixed, **chosen)
     # After the constructor, because some environments' default parameters depend on it.
     params = env.default_params
-    return env, params.replace(**{o: v for o, v in values.items() if o not in arguments})  # pyright: ignore
+    fields = {f.name: getattr(params, f.name) for f in _fields(params)}
+    for option, value in options.items():
+        if option not in arguments and option not in fields:
+            raise ValueError(
+                f"Unknown option `{option}` (={value!r}) of {name}; it must be one of: "
+                f"{', '.join(sorted({*fields, *arguments, *more}))}."
+            )
+    values = {o: _check(o, v, fields[o]) for o, v in options.items() if o not in arguments}
+    return env, params.replace(**values)  # pyright: ignore
+
+
+def _gymnax_environment(name: str, **options: Any) -> Environment:
+    """gymnax's environment by itself."""
+    return gymnax.make(name, **options)[0]
 
 
 def _fields(params: EnvParams) -> tuple[dataclasses.Field, ...]:

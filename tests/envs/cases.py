@@ -20,6 +20,9 @@ class Case:
         False  # its programs are compiled by `make test-all` only; types are always checked
     )
 
+    heavy: bool = False  # tracing takes seconds too: types are checked by `make test-all` only
+    alike: bool = False  # its programs are another row's: types are checked only
+
     def __str__(self) -> str:
         return "-".join([self.name, *(f"{o}={v}" for o, v in self.options.items())])
 
@@ -132,7 +135,24 @@ _REMEMBERING = (
     Case("RedBlueDoors8x8"),
 )
 
-_BRAX = ()
+# Positions or velocities only are the same physics: `test_brax.py` looks at what is shown.
+_BRAX = (
+    Case("brax/inverted_pendulum"),
+    Case("brax/inverted_pendulum-P", alike=True),
+    Case("brax/inverted_pendulum-V", alike=True),
+    Case("brax/reacher", heavy=True, slow=True),
+    Case("brax/reacher-P", heavy=True, alike=True),
+    Case("brax/reacher-V", heavy=True, alike=True),
+    Case("brax/reacher-pomdp", heavy=True, slow=True),
+    *(
+        Case(f"brax/{name}{suffix}", heavy=True, slow=True, alike=bool(suffix))
+        for name in (
+            *("ant", "halfcheetah", "hopper", "walker2d", "humanoid", "humanoidstandup"),
+            *("inverted_double_pendulum", "pusher"),
+        )
+        for suffix in ("", "-P", "-V")
+    ),
+)
 
 _GYMNAX = (
     Case("CartPole-v1"),
@@ -142,6 +162,7 @@ _GYMNAX = (
     Case("MountainCarContinuous-v0", slow=True),
     Case("Asterix-MinAtar", slow=True),
     Case("Breakout-MinAtar", slow=True),
+    Case("Breakout-MinAtar", {"mask": "top"}, slow=True),
     Case("Freeway-MinAtar", slow=True),
     Case("Seaquest-MinAtar", slow=True),
     Case("SpaceInvaders-MinAtar", slow=True),

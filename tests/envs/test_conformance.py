@@ -15,10 +15,14 @@ from tests.envs.cases import CASES, LIMIT, Case
 
 ENVS, STEPS = 3, 2 * LIMIT + 2
 
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-every_case_run = pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=pytest.mark.slow if c.slow else ()) for c in CASES], ids=str
-)
+
+def parametrize(cases, is_slow):
+    rows = [pytest.param(c, marks=pytest.mark.slow if is_slow(c) else ()) for c in cases]
+    return pytest.mark.parametrize("case", rows, ids=str)
+
+
+every_case = parametrize(CASES, lambda case: case.heavy)
+every_case_run = parametrize([c for c in CASES if not c.alike], lambda case: case.slow)
 
 
 class Rollout(NamedTuple):

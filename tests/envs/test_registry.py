@@ -173,3 +173,65 @@ def test_the_adapter_changes_types_only(name, float32):
     theirs = quick.jit(lambda: rollout(plain, plain_params))()
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+HALVES = {
+    "top": (slice(0, 5), slice(None)),
+    "bottom": (slice(5, 10), slice(None)),
+    "left": (slice(None), slice(0, 5)),
+    "right": (slice(None), slice(5, 10)),
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_half_a_frame_is_hidden(half):
+    env, params = envs.make("Asterix-MinAtar", mask=half)
+    frame = jnp.ones(env.observation_space(params).shape, jnp.float32)
+    expected = np.ones((10, 10, 4))
+    expected[HALVES[half]] = 0
+    np.testing.assert_array_equal(env._observe(None, frame, params), expected)
+    np.testing.assert_array_equal(env.observation_space(params).high, expected)
+    assert env.name == "Asterix-MinAtar"
+
+
+def test_hidden_and_flickering_frames():
+    env, params = envs.make("Freeway-MinAtar", mask="left", flicker=0.5, max_steps_in_episode=7)
+    assert isinstance(env, envs.wrappers.Flicker)
+    assert isinstance(env.env, envs.wrappers.Hide)
+    assert env.probability == 0.5
+    assert envs.episode_steps(env, params) == 7
+    frames, _ = quick.jit(jax.vmap(env.reset, (0, None)))(
+        jax.random.split(jax.random.key(0), 64), params
+    )
+    assert frames.shape == (64, 10, 10, 7)
+    seen = np.any(np.asarray(frames), axis=(1, 2, 3))
+    assert 12 <= seen.sum() <= 52  # half of them, within five standard deviations
+    assert not np.any(frames[:, :, :5])
+    for options in ({}, {"mask": "none", "flicker": 0}):
+        assert isinstance(envs.make("Freeway-MinAtar", **options)[0], envs.GymnaxEnvironment)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("Freeway-MinAtar", {"mask": "half"}, r"`mask` \(='half'\) must be one of: none, top, bot"),
+        ("Freeway-MinAtar", {"flicker": 2}, r"`flicker` \(=2\.0\) must be in \[0, 1\]\."),
+        (
+            "Freeway-MinAtar",
+            {"masks": "top"},
+            r"Unknown option `masks` .*: flicker, mask, max_steps",
+        ),
+        ("CartPole-v1", {"mask": "top"}, r"Unknown option `mask` \(='top'\) of CartPole-v1; it"),
+    ],
+)
+def test_options_of_frames_that_break_a_rule(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        envs.make(name, **options)
+
+
+def test_the_time_limit_of_a_wrapped_environment():
+    env, params = envs.make("CartPole-v1", max_steps_in_episode=9)
+    assert envs.episode_steps(envs.wrappers.Log(env), params) == 9
+    for limit, steps in ((4, 4), (20, 9)):
+        limited = envs.wrappers.Log(envs.wrappers.TimeLimit(env, limit))
+        assert envs.episode_steps(limited, params) == steps

@@ -1,0 +1,114 @@
+"""Elements of spaces as vectors: one-hot for discrete parts, flat for boxes."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnax.environments import spaces
+from jaxtyping import Array, Float
+
+from .spaces import MultiDiscrete
+
+
+def width(space: Any) -> int:
+    """How many numbers `encode` makes of an element of `space`.
+
+    **Arguments:**
+
+    - `space`: a `Discrete`, `MultiDiscrete`, `Box`, `Tuple` or `Dict` space.
+
+    **Returns:** the width.
+
+    **Raises:** `TypeError` for another kind of space.
+    """
+    if isinstance(space, spaces.Discrete):
+        return space.n
+    if isinstance(space, MultiDiscrete):
+        return sum(space.nvec)
+    if isinstance(space, spaces.Box):
+        return math.prod(space.shape)
+    return sum(width(part) for part in _parts(space))
+
+
+def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, " width"]:
+    """An element of a space as one vector: one-hot for discrete parts, flat for boxes.
+
+    **Arguments:**
+
+    - `space`: a `Discrete`, `MultiDiscrete`, `Box`, `Tuple` or `Dict` space.
+    - `element`: one element of it, unbatched.
+    - `dtype`: of the result.
+
+    **Returns:** a vector of `width(space)` numbers.
+
+    **Raises:** `TypeError` for another kind of space.
+    """
+    if isinstance(space, spaces.Discrete):
+        return jax.nn.one_hot(element, space.n, dtype=dtype)
+    if isinstance(space, MultiDiscrete):
+        number = np.repeat(np.arange(len(space.nvec)), space.nvec)
+        value = np.concatenate([np.arange(n) for n in space.nvec])
+        return (jnp.asarray(element)[number] == value).astype(dtype)
+    if isinstance(space, spaces.Box):
+        return jnp.ravel(element).astype(dtype)
+    elements = [element[key] for key in space.spaces] if isinstance(element, dict) else element
+    parts = zip(_parts(space), elements, strict=True)
+    return jnp.concatenate([encode(s, e, dtype) for s, e in parts])
+
+
+def bounds(space: Any) -> tuple[Float[Array, " width"], Float[Array, " width"]]:
+    """The least and the greatest value of each number that `encode` makes.
+
+    **Arguments:**
+
+    - `space`: a `Discrete`, `MultiDiscrete`, `Box`, `Tuple` or `Dict` space.
+
+    **Returns:** two vectors of `width(space)` numbers.
+
+    **Raises:** `TypeError` for another kind of space.
+    """
+    if isinstance(space, spaces.Discrete | MultiDiscrete):
+        return jnp.zeros(width(space), jnp.float32), jnp.ones(width(space), jnp.float32)
+    if isinstance(space, spaces.Box):
+        low, high = box_bounds(space)
+        return jnp.ravel(low), jnp.ravel(high)
+    low, high = zip(*(bounds(part) for part in _parts(space)), strict=True)
+    return jnp.concatenate(low), jnp.concatenate(high)
+
+
+def box_bounds(space: spaces.Box) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """The bounds of a box as arrays of its shape; gymnax declares numbers in places.
+
+    **Arguments:**
+
+    - `space`: a box.
+
+    **Returns:** the lower and the upper bounds, float32.
+    """
+    low = jnp.broadcast_to(jnp.asarray(space.low, jnp.float32), space.shape)
+    high = jnp.broadcast_to(jnp.asarray(space.high, jnp.float32), space.shape)
+    return low, high
+
+
+def with_zeros(space: spaces.Box) -> spaces.Box:
+    """The smallest box that holds another one and zeros.
+
+    **Arguments:**
+
+    - `space`: a box.
+
+    **Returns:** a float32 box of the same shape.
+    """
+    low, high = box_bounds(space)
+    return spaces.Box(jnp.minimum(low, 0), jnp.maximum(high, 0), space.shape, jnp.float32)
+
+
+def _parts(space: Any) -> list[Any]:
+    parts = getattr(space, "spaces", None)
+    if parts is None:
+        raise TypeError(
+            f"`space` (={space!r}) must be Discrete, MultiDiscrete, Box, Tuple or Dict."
+        )
+    return list(parts.values()) if isinstance(parts, dict) else list(parts)

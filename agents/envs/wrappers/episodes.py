@@ -1,0 +1,184 @@
+"""Wrappers around whole episodes: a time limit, and a log of return and length."""
+
+import operator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments.environment import Environment
+from jaxtyping import Array, Bool, PRNGKeyArray
+
+from .base import Step, Wrapper, WrapperState, restart, where
+
+
+class TimeLimit(Wrapper):
+    """Truncate an episode after so many steps, whatever limit the environment itself has.
+
+    The steps are counted in the state. The environment inside knows nothing of the limit, so a
+    reset of it is computed at every step, besides the one that its own step computes; where the
+    environment's `max_steps_in_episode` does what is wanted, that is cheaper.
+    """
+
+    def __init__(self, env: Environment, limit: int):
+        """**Arguments:**
+
+        - `env`: the environment to wrap.
+        - `limit`: steps after which an episode is truncated; at least 1.
+
+        **Raises:** `ValueError` for a limit less than 1.
+        """
+        super().__init__(env)
+        self.limit = operator.index(limit)
+        if self.limit < 1:
+            raise ValueError(f"`limit` (={limit}) must be at least 1.")
+
+    def is_truncated(self, state: WrapperState, params: Any) -> Bool[Array, ""]:
+        """Whether this limit or that of the environment inside is reached.
+
+        **Arguments:**
+
+        - `state`: the state after a step.
+        - `params`: the environment's parameters.
+
+        **Returns:** a Boolean scalar.
+        """
+        return self.env.is_truncated(state.env_state, params) | (state.own >= self.limit)
+
+    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
+        """Begin an episode, and everything that outlives episodes as well.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** the first observation and the state.
+        """
+        params = self.default_params if params is None else params
+        observation, env_state = self.env.reset(key, params)
+        return observation, WrapperState(env_state=env_state, own=jnp.int32(0))
+
+    def restart(
+        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    ) -> tuple[Any, WrapperState]:
+        """Begin an episode and keep what outlives episodes.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state at the end of the last episode.
+        - `params`: the environment's parameters.
+
+        **Returns:** the first observation and the state.
+        """
+        observation, env_state = restart(self.env, key, state.env_state, params)
+        return observation, WrapperState(env_state=env_state, own=jnp.int32(0))
+
+    def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
+        """Take a step; where the episode ends, begin the next one.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state.
+        - `action`: an element of the action space.
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** observation, state, reward, terminated, truncated, and `info`, in which
+        `final_observation` is the observation before a reset. This limit does not truncate an
+        episode that terminates with its last step.
+        """
+        params = self.default_params if params is None else params
+        key, restart_key = jax.random.split(key)
+        observation, env_state, reward, terminated, truncated, info = self.env.step(
+            key, state.env_state, action, params
+        )
+        time = state.own + 1
+        cut = (time >= self.limit) & ~(terminated | truncated)
+        again = restart(self.env, restart_key, env_state, params)
+        observation, env_state = where(cut, again, (observation, env_state))
+        truncated |= cut
+        time = jax.lax.select(terminated | truncated, jnp.int32(0), time)
+        state = WrapperState(env_state=env_state, own=time)
+        return observation, state, reward, terminated, truncated, info | {"truncated": truncated}
+
+
+@struct.dataclass
+class EpisodeLog:
+    """Return and length of the present episode so far."""
+
+    episode_return: Any
+    episode_length: Any
+
+
+class Log(Wrapper):
+    """Report the episode's return and length in `info`.
+
+    `info["episode_return"]` and `info["episode_length"]` are those of the episode so far, this step
+    included; where `terminated | truncated` they are those of the whole episode. Rewards are
+    counted as they come from inside: a wrapper that changes them belongs outside of this one.
+    """
+
+    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
+        """Begin an episode, and everything that outlives episodes as well.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** the first observation and the state.
+        """
+        params = self.default_params if params is None else params
+        observation, env_state = self.env.reset(key, params)
+        return observation, WrapperState(env_state=env_state, own=_nothing_yet())
+
+    def restart(
+        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    ) -> tuple[Any, WrapperState]:
+        """Begin an episode and keep what outlives episodes.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state at the end of the last episode.
+        - `params`: the environment's parameters.
+
+        **Returns:** the first observation and the state.
+        """
+        observation, env_state = restart(self.env, key, state.env_state, params)
+        return observation, WrapperState(env_state=env_state, own=_nothing_yet())
+
+    def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
+        """Take a step; where the episode ends, begin the next one.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state.
+        - `action`: an element of the action space.
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** observation, state, reward, terminated, truncated, and `info` with
+        `episode_return` and `episode_length`.
+        """
+        params = self.default_params if params is None else params
+        observation, env_state, reward, terminated, truncated, info = self.env.step(
+            key, state.env_state, action, params
+        )
+        log = EpisodeLog(
+            episode_return=state.own.episode_return + reward,
+            episode_length=state.own.episode_length + 1,
+        )
+        info = info | {
+            "episode_return": log.episode_return,
+            "episode_length": log.episode_length,
+        }
+        own = where(terminated | truncated, _nothing_yet(), log)
+        state = WrapperState(env_state=env_state, own=own)
+        return observation, state, reward, terminated, truncated, info
+
+
+def _nothing_yet() -> EpisodeLog:
+    return EpisodeLog(episode_return=jnp.float32(0), episode_length=jnp.int32(0))

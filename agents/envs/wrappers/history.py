@@ -1,0 +1,121 @@
+"""Wrappers that show the past: earlier observations, the previous action and reward."""
+
+import operator
+from typing import Any
+
+import jax.numpy as jnp
+from gymnax.environments import spaces
+from gymnax.environments.environment import Environment
+
+from ..encoding import bounds, box_bounds, encode, width, with_zeros
+from .base import ObservationWrapper, require
+
+
+class FrameStack(ObservationWrapper):
+    """Show the last observations of the episode along a new first axis, the newest one last.
+
+    Places before the episode's first observation hold zeros.
+    """
+
+    def __init__(self, env: Environment, count: int = 4):
+        """**Arguments:**
+
+        - `env`: an environment with observations in a `Box`.
+        - `count`: how many observations are shown, the present one among them; at least 1.
+
+        **Raises:** `TypeError` for other observations; `ValueError` for a count less than 1.
+        """
+        require(env, "FrameStack", spaces.Box)
+        super().__init__(env)
+        self.count = operator.index(count)
+        if self.count < 1:
+            raise ValueError(f"`count` (={count}) must be at least 1.")
+
+    def observation_space(self, params: Any = None) -> spaces.Box:
+        """The observations that can be seen.
+
+        **Arguments:**
+
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** a box of shape `(count, ...)`.
+        """
+        space = self.env.observation_space(self.default_params if params is None else params)
+        shape = (self.count, *space.shape)
+        low, high = (jnp.stack([b] * self.count) for b in box_bounds(with_zeros(space)))
+        return spaces.Box(low, high, shape, jnp.float32)
+
+    def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:
+        empty = jnp.zeros((self.count - 1, *observation.shape), observation.dtype)
+        stack = jnp.concatenate([empty, observation[None]])
+        return stack, stack[1:]
+
+    def _next(
+        self, key: Any, own: Any, observation: Any, action: Any, reward: Any, params: Any
+    ) -> tuple[Any, Any]:
+        stack = jnp.concatenate([own, observation[None]])
+        return stack, stack[1:]
+
+
+class PreviousActionReward(ObservationWrapper):
+    """Append the previous action and the previous reward to an observation.
+
+    A discrete action is one-hot. At an episode's first observation all appended numbers are 0, so
+    that "no action" differs from action 0.
+    """
+
+    def __init__(self, env: Environment, action: bool = True, reward: bool = True):
+        """**Arguments:**
+
+        - `env`: an environment whose observations are vectors: a `Box` of one axis.
+        - `action`, `reward`: which of the two to append; at least one.
+
+        **Raises:** `TypeError` for other observations or actions of an unknown kind; `ValueError`
+        if nothing is to be appended.
+        """
+        space = require(env, "PreviousActionReward", spaces.Box)
+        if len(space.shape) != 1:
+            raise TypeError(
+                f"`env` (={env.name}) must have observations of one axis for "
+                f"PreviousActionReward, not of shape {tuple(space.shape)}; Flatten makes a vector "
+                "of them."
+            )
+        super().__init__(env)
+        if not (action or reward):
+            raise ValueError("`action` or `reward` (both False) must be True.")
+        self.action, self.reward = bool(action), bool(reward)
+        width(env.action_space(env.default_params))
+
+    def observation_space(self, params: Any = None) -> spaces.Box:
+        """The observations that can be seen.
+
+        **Arguments:**
+
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** a box of one axis; the reward has no bounds.
+        """
+        params = self.default_params if params is None else params
+        parts = [bounds(self.env.observation_space(params))]
+        if self.action:
+            low, high = bounds(self.env.action_space(params))
+            parts.append((jnp.minimum(low, 0), jnp.maximum(high, 0)))
+        if self.reward:
+            limit = jnp.full(1, jnp.finfo(jnp.float32).max)
+            parts.append((-limit, limit))
+        low, high = (jnp.concatenate(bound) for bound in zip(*parts, strict=True))
+        return spaces.Box(low, high, low.shape, jnp.float32)
+
+    def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:
+        appended = width(self.env.action_space(params)) * self.action + self.reward
+        return jnp.concatenate([observation, jnp.zeros(appended, jnp.float32)]), own
+
+    def _next(
+        self, key: Any, own: Any, observation: Any, action: Any, reward: Any, params: Any
+    ) -> tuple[Any, Any]:
+        parts = [observation]
+        if self.action:
+            parts.append(encode(self.env.action_space(params), action))
+        if self.reward:
+            parts.append(reward[None])
+        return jnp.concatenate(parts), own

@@ -1,0 +1,212 @@
+"""Wrappers that normalize observations and rewards by running statistics in the state."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import Environment
+from jaxtyping import Array, Float32, PRNGKeyArray
+
+from .base import ObservationWrapper, Step, Wrapper, WrapperState, require, restart
+
+_SMALL = 1e-8  # keeps the variance of a constant feature from being divided by
+
+
+@struct.dataclass
+class Statistics:
+    """Mean and (biased) variance of all samples so far, one of each per feature, and their count.
+
+    Of no samples, the mean is 0 and the variance 1.
+    """
+
+    mean: Any
+    variance: Any
+    count: Any
+
+    @staticmethod
+    def init(shape: tuple[int, ...]) -> "Statistics":
+        """Statistics of nothing.
+
+        **Arguments:**
+
+        - `shape`: of one sample.
+
+        **Returns:** `Statistics`.
+        """
+        return Statistics(
+            mean=jnp.zeros(shape, jnp.float32),
+            variance=jnp.ones(shape, jnp.float32),
+            count=jnp.int32(0),
+        )
+
+    def update(self, sample: Float32[Array, "..."]) -> "Statistics":
+        """The statistics after one more sample.
+
+        **Arguments:**
+
+        - `sample`: of the shape given to `init`.
+
+        **Returns:** `Statistics`.
+
+        Source: Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products",
+        Technometrics 1962.
+        """
+        count = self.count + 1
+        share = 1 / count.astype(jnp.float32)
+        # Exactly 0 at the first sample, so that the variance of nothing goes; the variance is a
+        # product of what cannot be negative, however its terms are rounded.
+        rest = self.count.astype(jnp.float32) * share
+        difference = sample - self.mean
+        mean = self.mean + share * difference
+        variance = rest * (self.variance + share * difference**2)
+        return Statistics(mean=mean, variance=variance, count=count)
+
+
+class NormalizeObservation(ObservationWrapper):
+    """Shift and scale every component of an observation to mean 0 and variance 1.
+
+    Mean and variance are those of everything seen since `reset`, the present observation included,
+    each component by itself; auto-resets keep them. They are part of the state, so environments
+    under `vmap` have statistics of their own, which differ until they have seen enough;
+    `agents.PPO(normalize_observation=True)` has one set for all environments instead. A constant
+    component becomes 0.
+    """
+
+    def __init__(self, env: Environment, limit: float = 10.0):
+        """**Arguments:**
+
+        - `env`: an environment with observations in a `Box`.
+        - `limit`: largest magnitude of a result, in standard deviations; above 0.
+
+        **Raises:** `TypeError` for other observations; `ValueError` for another limit.
+        """
+        require(env, "NormalizeObservation", spaces.Box)
+        super().__init__(env)
+        self.limit = _positive("limit", limit)
+
+    def observation_space(self, params: Any = None) -> spaces.Box:
+        """The observations that can be seen.
+
+        **Arguments:**
+
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** a box from `-limit` to `limit`.
+        """
+        shape = self.env.observation_space(self.default_params if params is None else params).shape
+        limit = jnp.full(shape, self.limit, jnp.float32)
+        return spaces.Box(-limit, limit, shape, jnp.float32)
+
+    def _start(self, params: Any) -> Statistics:
+        return Statistics.init(self.env.observation_space(params).shape)
+
+    def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:
+        own = own.update(observation)
+        scaled = (observation - own.mean) * jax.lax.rsqrt(own.variance + _SMALL)
+        return jnp.clip(scaled, -self.limit, self.limit), own
+
+    def _next(
+        self, key: Any, own: Any, observation: Any, action: Any, reward: Any, params: Any
+    ) -> tuple[Any, Any]:
+        return self._first(key, own, observation, params)
+
+
+@struct.dataclass
+class RewardScale:
+    """The discounted return of the present episode so far, and statistics of all such returns."""
+
+    discounted: Any
+    statistics: Statistics
+
+
+class NormalizeReward(Wrapper):
+    r"""Divide a reward by the standard deviation of the discounted sum of past rewards.
+
+    The sum is \( G_t = \gamma G_{t-1} + r_t \), zero before an episode's first reward. Its variance
+    is that of every step since `reset`, the present one included; auto-resets keep it. It is part
+    of the state, so environments under `vmap` have statistics of their own;
+    `agents.PPO(normalize_reward=True)` has one set for all environments instead.
+
+    Source: Engstrom et al., "Implementation Matters in Deep RL", ICLR 2020 (reward scaling).
+    """
+
+    def __init__(self, env: Environment, discount: float = 0.99, limit: float = 10.0):
+        """**Arguments:**
+
+        - `env`: the environment to wrap.
+        - `discount`: γ, from 0 to 1.
+        - `limit`: largest magnitude of a scaled reward; above 0.
+
+        **Raises:** `ValueError` for a value that breaks a rule.
+        """
+        super().__init__(env)
+        if not 0 <= discount <= 1:
+            raise ValueError(f"`discount` (={discount!r}) must be in [0, 1].")
+        self.reward_discount = float(discount)
+        self.limit = _positive("limit", limit)
+
+    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
+        """Begin an episode, and everything that outlives episodes as well.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** the first observation and the state.
+        """
+        params = self.default_params if params is None else params
+        observation, env_state = self.env.reset(key, params)
+        own = RewardScale(discounted=jnp.float32(0), statistics=Statistics.init(()))
+        return observation, WrapperState(env_state=env_state, own=own)
+
+    def restart(
+        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    ) -> tuple[Any, WrapperState]:
+        """Begin an episode and keep what outlives episodes.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state at the end of the last episode.
+        - `params`: the environment's parameters.
+
+        **Returns:** the first observation and the state.
+        """
+        observation, env_state = restart(self.env, key, state.env_state, params)
+        own = state.own.replace(discounted=jnp.float32(0))
+        return observation, WrapperState(env_state=env_state, own=own)
+
+    def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
+        """Take a step; where the episode ends, begin the next one.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state.
+        - `action`: an element of the action space.
+        - `params`: the environment's parameters; the default ones if `None`.
+
+        **Returns:** observation, state, scaled reward, terminated, truncated, and `info`, in which
+        `reward` is the one before scaling.
+        """
+        params = self.default_params if params is None else params
+        observation, env_state, reward, terminated, truncated, info = self.env.step(
+            key, state.env_state, action, params
+        )
+        discounted = self.reward_discount * state.own.discounted + reward
+        statistics = state.own.statistics.update(discounted)
+        scaled = reward * jax.lax.rsqrt(statistics.variance + _SMALL)
+        scaled = jnp.clip(scaled, -self.limit, self.limit)
+        discounted = jax.lax.select(terminated | truncated, jnp.float32(0), discounted)
+        own = RewardScale(discounted=discounted, statistics=statistics)
+        state = WrapperState(env_state=env_state, own=own)
+        return observation, state, scaled, terminated, truncated, info | {"reward": reward}
+
+
+def _positive(argument: str, value: float) -> float:
+    if not value > 0:
+        raise ValueError(f"`{argument}` (={value!r}) must be above 0.")
+    return float(value)

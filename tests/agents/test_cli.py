@@ -69,9 +69,9 @@ def test_without_options_the_algorithms_defaults_hold():
 def test_every_option_of_the_algorithm_is_passed_on():
     algorithm = build(
         "--env RepeatFirst --env-options decks=2 --memory lru --hidden 6 --layers 2 "
-        "--memory-options r_min=0.5 --memory-options outputs=3 --gradient rtrl --segment 4 "
-        "--refresh epoch --staleness-every 5 --num-envs 16 --rollout-length 32 --epochs 2 "
-        "--minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
+        "--credit exact --memory-options r_min=0.5 --memory-options outputs=3 --gradient rtrl "
+        "--segment 4 --refresh epoch --staleness-every 5 --num-envs 16 --rollout-length 32 "
+        "--epochs 2 --minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
         "--gae-lambda 0.8 --clip 0.1 --value-clip 0.3 --entropy-coefficient 0.02 "
         "--value-coefficient 0.6 --max-grad-norm 2 --encoder-size 5 --head-size 7 "
         "--previous-action --previous-reward --normalize-reward"
@@ -79,7 +79,7 @@ def test_every_option_of_the_algorithm_is_passed_on():
     assert algorithm == PPO(
         env="RepeatFirst",
         env_options={"decks": 2},
-        memory=zoo.spec("lru", hidden=6, layers=2, r_min=0.5, outputs=3),
+        memory=zoo.spec("lru", hidden=6, layers=2, credit="exact", r_min=0.5, outputs=3),
         gradient=RTRL(segment=4, refresh="epoch"),
         staleness_every=5,
         num_envs=16,
@@ -127,7 +127,8 @@ def test_gradients(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["bptt --segment 8", "bptt --refresh never", "tbptt --refresh epoch"]
+    "text",
+    ["bptt --segment 8", "bptt --refresh never", "tbptt --refresh epoch", "bptt --credit exact"],
 )
 def test_options_that_a_gradient_does_not_have(text):
     gradient, flag, _ = text.split()

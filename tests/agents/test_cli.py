@@ -214,6 +214,18 @@ def test_compare_draws_and_prints_final_values(trained, tmp_path, capsys):
     assert "final loss" in capsys.readouterr().out
 
 
+def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
+    picture = tmp_path / "figure.png"
+    options = ["--episodes", "3", "--max-steps", "9", "--reward-memory-length", "5"]
+    assert main(["analyze", str(trained), "--out", str(picture), *options]) == 0
+    text = capsys.readouterr().out
+    rows = re.findall(r"│ (\d) +│ (\d+) +│ (\d+\.\d) +│", text)
+    assert [row[0] for row in rows] == ["0", "1"]
+    assert all(1 <= int(length) <= 9 and steps == "9.0" for _, length, steps in rows)
+    assert f"figure: {picture}" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_envs_and_cells_are_listed(capsys):
     assert main(["envs", "--filter", "repeatfirst"]) == 0
     text = capsys.readouterr().out
@@ -247,6 +259,8 @@ def test_envs_and_cells_are_listed(capsys):
         ("compare {run} --metric reward --out {new}.png", "metric 'reward' is not logged"),
         ("compare {run} {run} --out {new}.png", "must be one different name for each of the 2"),
         ("compare {run} --out {new}/a/b.png", "No such file or directory"),
+        ("analyze {new}", "There is no checkpoint at"),
+        ("analyze {run} --episodes 0 --out {new}.png", "`episodes` (=0) must be at least 1"),
         ("envs --filter chess", "no environment's name contains 'chess'"),
     ],
 )
@@ -321,7 +335,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path, capsys, monkeypatch):
     assert "stopped at once; the last checkpoint is kept" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "compare", "envs", "cells"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "compare", "analyze", "envs", "cells"])
 def test_every_option_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
         main([command, "--help"])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import _measure, _online, gradients, scans
+from benchmarks import _measure, _online, depth, gradients, scans
 from benchmarks import zoo as cells
 
 
@@ -87,6 +87,20 @@ def test_gradients(float32, capsys):
     for rows in tables.values():
         _check_ratios(rows)
     assert {row["gradient"] for row in tables["gradients"]} >= {"BPTT", "RTRL segment"}
+
+
+def test_depth(capsys):
+    tables = depth.run(depth.Options(quick=True, output=_measure.Output(markdown=True)))
+    assert [(row["cell"], row["layers"]) for row in tables["all"]] == [("rtu", 1), ("rtu", 2)]
+    one, two = tables["all"]
+    lowest = tables["lowest"][1]
+    assert max(one["exact credit: error"], two["exact credit: error"]) < 1e-12
+    for row in (one, two, *tables["lowest"]):
+        assert row["RTRL(4)"] == pytest.approx(1, abs=1e-12)  # one segment is BPTT
+        assert row["TBPTT(2)"] < 0.999
+    assert one["RTRL(2)"] == pytest.approx(1, abs=1e-12)
+    assert lowest["TBPTT(2)"] < lowest["RTRL(2)"] < 1 - 1e-6
+    assert "| cell | layers | RTRL(2) |" in capsys.readouterr().out
 
 
 def test_sensitivity_of_the_named_cell_is_at_most_51_kilobytes(float32):

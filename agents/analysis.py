@@ -15,7 +15,7 @@ from agents.rollout import Actor
 from agents.spaces import width
 from rtrl.dense import to_real, unreal
 
-Sensitivities = Sequence[Any] | np.ndarray
+Sensitivities = Sequence[Any] | np.ndarray | Array
 
 
 def value_sensitivity(
@@ -189,12 +189,14 @@ def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> 
     return int(np.argmax(curve >= fraction - 1e-9)) if curve[-1] else 0
 
 
-def trace_durability(cells: zoo.FFM | Sequence[zoo.FFM], beta: float = 0.01) -> np.ndarray:
+def trace_durability(
+    cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory], beta: float = 0.01
+) -> np.ndarray:
     """How long the traces of Fast and Forgetful Memory last: `log β / -|α|` steps.
 
     **Arguments:**
 
-    - `cells`: one cell, or the same cell at several times of the training.
+    - `cells`: one `zoo.FFM`, or the same at several times of the training.
     - `beta`: the fraction of a trace that is left at its end, in (0, 1).
 
     **Returns:**
@@ -213,12 +215,12 @@ def trace_durability(cells: zoo.FFM | Sequence[zoo.FFM], beta: float = 0.01) -> 
     return _of_each(cells, lambda cell: cell.trace_durability(beta))
 
 
-def context_period(cells: zoo.FFM | Sequence[zoo.FFM]) -> np.ndarray:
+def context_period(cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory]) -> np.ndarray:
     """The periods of the contexts of Fast and Forgetful Memory: `2π / ω` steps.
 
     **Arguments:**
 
-    - `cells`: one cell, or the same cell at several times of the training.
+    - `cells`: one `zoo.FFM`, or the same at several times of the training.
 
     **Returns:**
 
@@ -236,12 +238,15 @@ def context_period(cells: zoo.FFM | Sequence[zoo.FFM]) -> np.ndarray:
 
 
 def _of_each(cells, function):
-    for cell in [cells] if isinstance(cells, zoo.AbstractMemory) else cells:
+    single = isinstance(cells, zoo.AbstractMemory)
+    found = []
+    for cell in [cells] if single else cells:
         if not isinstance(cell, zoo.FFM):
-            raise TypeError(f"`cells` (a {type(cell).__name__}) must be zoo.FFM: it has traces.")
-    if isinstance(cells, zoo.FFM):
-        return np.asarray(function(cells))
-    return np.stack([np.asarray(function(cell)) for cell in cells])
+            raise TypeError(
+                f"`cells` (a {type(cell).__name__}) must be a zoo.FFM: others have no traces."
+            )
+        found.append(np.asarray(function(cell)))
+    return found[0] if single else np.stack(found)
 
 
 def eigenvalues(

@@ -77,10 +77,10 @@ def draw_sensitivity(
 
 
 def draw_traces(
-    cells: Sequence[zoo.FFM],
+    cells: Sequence[zoo.AbstractMemory],
     path: str | Path | None = None,
     *,
-    steps: Sequence[float] | None = None,
+    steps: Sequence[float | int] | None = None,
     beta: float = 0.01,
     title: str | None = None,
 ) -> Figure:
@@ -88,7 +88,7 @@ def draw_traces(
 
     **Arguments:**
 
-    - `cells`: the same cell at several times of the training, or at one.
+    - `cells`: the same `zoo.FFM` at several times of the training, or at one.
     - `path`: the picture to write, if any; its ending tells the format.
     - `steps`: the times, in environment steps; by default their numbers.
     - `beta`: see `agents.analysis.trace_durability`.
@@ -123,7 +123,7 @@ def draw_eigenvalues(
     values: np.ndarray,
     path: str | Path | None = None,
     *,
-    steps: Sequence[float] | None = None,
+    steps: Sequence[float | int] | None = None,
     title: str | None = None,
 ) -> Figure:
     """Eigenvalues of a recurrence in the complex plane, from dark to light over training.
@@ -179,7 +179,7 @@ def _times(rows, steps, name):
     return np.asarray(steps), "environment steps"
 
 
-def _time_axis(axes: Axes, times: np.ndarray, steps: Sequence[float] | None) -> None:
+def _time_axis(axes: Axes, times: np.ndarray, steps: Sequence[float | int] | None) -> None:
     if steps is not None:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     elif len(times) == 1:

@@ -123,14 +123,16 @@ def rows_for(options: Options, name: str, layers: int) -> tuple[Row, Row]:
     bptt = gradients("layerwise", partial(truncated, segment=options.time))
     rows = tuple({"cell": name, "layers": layers} for _ in range(2))
     parts = (lambda gradient: gradient), _lowest_cell
-    for label, method in (("RTRL", carried), ("TBPTT", truncated)):
-        for segment in options.segments:
+    shorter = [segment for segment in options.segments if segment < options.time]
+    methods = ("RTRL", carried, options.segments), ("TBPTT", truncated, shorter)
+    for label, method, segments in methods:
+        for segment in segments:
             got = gradients("layerwise", partial(method, segment=segment))
             for row, part in zip(rows, parts, strict=True):
                 cosine = jax.vmap(lambda g, e, p=part: _cosine(_vector(p(g)), _vector(p(e))))
                 row[f"{label}({segment})"] = float(jnp.mean(cosine(got, bptt)))
-    errors = []
-    for segment in options.segments:
+    errors = [jnp.zeros(options.seeds)]
+    for segment in shorter:
         got, exact = (
             jax.vmap(_vector)(g)
             for g in (gradients("exact", partial(carried, segment=segment)), bptt)
@@ -157,11 +159,13 @@ def run(options: Options) -> dict[str, list[Row]]:
         jax.config.update("jax_enable_x64", True)
     pairs = [rows_for(options, name, depth) for name in options.cells for depth in options.layers]
     tables = {name: [pair[i] for pair in pairs] for i, name in enumerate(("all", "lowest"))}
-    size = f"T = {options.time}, {options.hidden} units, {options.seeds} seeds"
     dtype = jnp.zeros(()).dtype
-    title = f"Cosine with BPTT's gradient ({size}, {dtype}; RTRL(K): layerwise credit)"
-    options.output.table(f"{title}, all parameters", tables["all"])
-    options.output.table(f"{title}, the lowest cell's parameters", tables["lowest"])
+    print(
+        f"Cosine with BPTT's gradient: T = {options.time}, {options.hidden} units, "
+        f"{options.seeds} seeds, {dtype}; RTRL(K) has layerwise credit"
+    )
+    options.output.table("All parameters", tables["all"])
+    options.output.table("The lowest cell's parameters", tables["lowest"])
     options.output.save(tables)
     return tables
 

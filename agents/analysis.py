@@ -88,22 +88,24 @@ def episode_sensitivities(
         if count < 1:
             raise ValueError(f"`{name}` (={count}) must be at least 1.")
 
-    @eqx.filter_jit
-    def play(actor, network, key):
-        reset_key, key = jax.random.split(key)
-
-        def step(runner, key):
-            runner, step = actor.step(network, runner, key, greedy=greedy)
-            return runner, (step.inputs, step.terminated | step.truncated)
-
-        runner = actor.reset(network, episodes, key=reset_key)
-        _, (inputs, done) = jax.lax.scan(step, runner, jax.random.split(key, limit))
-        length = jnp.where(jnp.any(done, 0), jnp.argmax(done, 0) + 1, limit)
-        of_one = lambda inputs, n: value_sensitivity(network, inputs, step=n - 1)  # noqa: E731
-        return jax.vmap(of_one, (1, 0))(inputs, length), length
-
-    sensitivities, lengths = play(actor, network, key)
+    sensitivities, lengths = _play(actor, network, key, episodes, limit, greedy)
     return [np.asarray(s)[:n] for s, n in zip(sensitivities, lengths, strict=True)]
+
+
+@eqx.filter_jit
+def _play(actor, network, key, episodes, limit, greedy):
+    """Sensitivities `[episodes, limit]` and the episodes' lengths."""
+    reset_key, key = jax.random.split(key)
+
+    def step(runner, key):
+        runner, step = actor.step(network, runner, key, greedy=greedy)
+        return runner, (step.inputs, step.terminated | step.truncated)
+
+    runner = actor.reset(network, episodes, key=reset_key)
+    _, (inputs, done) = jax.lax.scan(step, runner, jax.random.split(key, limit))
+    length = jnp.where(jnp.any(done, 0), jnp.argmax(done, 0) + 1, limit)
+    of_one = lambda inputs, n: value_sensitivity(network, inputs, step=n - 1)  # noqa: E731
+    return jax.vmap(of_one, (1, 0))(inputs, length), length
 
 
 def relative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:

@@ -8,7 +8,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 import zoo
 from agents.analysis import (
@@ -115,6 +115,9 @@ def draw_traces(
             axes.plot(times, line, color=color, marker="o" if len(times) == 1 else None)
         style_axes(axes, name, label)
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
         _time_axis(axes, times, steps)
     return _finish(figure, path, title)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -220,7 +221,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def look(number: int) -> dict[str, str]:
+def look(number: int) -> dict[str, Any]:
     """Color and style of a line, different for each of the first 28.
 
     **Arguments:**

@@ -121,7 +121,8 @@ def rows_for(options: Options, name: str, layers: int) -> tuple[Row, Row]:
     seeds = jax.random.split(jax.random.key(0), options.seeds)
     gradients = partial(_gradients, options, name, layers, seeds=seeds)
     bptt = gradients("layerwise", partial(truncated, segment=options.time))
-    rows = tuple({"cell": name, "layers": layers} for _ in range(2))
+    head: Row = {"cell": name, "layers": layers}
+    rows = dict(head), dict(head)
     parts = (lambda gradient: gradient), _lowest_cell
     shorter = [segment for segment in options.segments if segment < options.time]
     methods = ("RTRL", carried, options.segments), ("TBPTT", truncated, shorter)

@@ -153,8 +153,8 @@ def draw_eigenvalues(
     angle = np.linspace(0, 2 * np.pi, 400)
     axes.plot(np.cos(angle), np.sin(angle), color="gray", linewidth=1)
     points = axes.scatter(
-        values.real.ravel(),
-        values.imag.ravel(),
+        np.real(values).ravel(),
+        np.imag(values).ravel(),
         c=np.repeat(times, values.shape[1]),
         cmap="viridis",
         s=14,

@@ -8,7 +8,6 @@ largest relative error.
     python -m benchmarks.depth --cells rtu --float64
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -29,6 +28,9 @@ CELLS = {
     "gru": {},
     "ffm": {"traces": 4, "contexts": 2},
 }
+
+
+_CREDIT = ("layerwise", "exact")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Options:
 
 
 _QUICK = {
-    "cells": ("rtu",), "layers": (1, 2), "segments": (2, 4), "time": 4, "hidden": 2, "seeds": 2
+    "cells": ("rtu",), "layers": (2,), "segments": (2, 4), "time": 4, "hidden": 2, "seeds": 2
 }  # fmt: skip
 
 
@@ -99,10 +101,8 @@ def _cosine(a, b):
     return a @ b / jnp.linalg.norm(a) / jnp.linalg.norm(b)
 
 
-def _gradients(
-    options: Options, name: str, layers: int, credit: str, method: Callable, seeds: Array
-):
-    """The gradients of a method, with a leading axis over seeds."""
+def _problems(options: Options, name: str, layers: int, credit: str):
+    """Memories, inputs and targets, with a leading axis over seeds."""
     recipe = zoo.spec(
         name, hidden=options.hidden, layers=layers, credit=credit, **CELLS.get(name, {})
     )
@@ -111,16 +111,21 @@ def _gradients(
         memory_key, x_key, target_key = jax.random.split(key, 3)
         memory = recipe.build(options.hidden, memory_key)
         xs = jax.random.normal(x_key, (options.time, memory.inputs))
-        return method(memory, xs, jax.random.normal(target_key, (options.time, memory.outputs)))
+        return memory, xs, jax.random.normal(target_key, (options.time, memory.outputs))
 
-    return eqx.filter_jit(eqx.filter_vmap(of_one))(seeds)
+    keys = jax.random.split(jax.random.key(0), options.seeds)
+    return eqx.filter_jit(eqx.filter_vmap(of_one))(keys)
 
 
 def rows_for(options: Options, name: str, layers: int) -> tuple[Row, Row]:
     """One cell and depth: a row for all parameters and one for those of the lowest cell."""
-    seeds = jax.random.split(jax.random.key(0), options.seeds)
-    gradients = partial(_gradients, options, name, layers, seeds=seeds)
-    bptt = gradients("layerwise", partial(truncated, segment=options.time))
+    problems = {credit: _problems(options, name, layers, credit) for credit in _CREDIT}
+
+    def gradients(credit, method, segment):
+        run = eqx.filter_vmap(partial(method, segment=segment))
+        return eqx.filter_jit(run)(*problems[credit])
+
+    bptt = gradients("layerwise", truncated, options.time)
     head: Row = {"cell": name, "layers": layers}
     rows = dict(head), dict(head)
     parts = (lambda gradient: gradient), _lowest_cell
@@ -128,16 +133,13 @@ def rows_for(options: Options, name: str, layers: int) -> tuple[Row, Row]:
     methods = ("RTRL", carried, options.segments), ("TBPTT", truncated, shorter)
     for label, method, segments in methods:
         for segment in segments:
-            got = gradients("layerwise", partial(method, segment=segment))
+            got = gradients("layerwise", method, segment)
             for row, part in zip(rows, parts, strict=True):
                 cosine = jax.vmap(lambda g, e, p=part: _cosine(_vector(p(g)), _vector(p(e))))
                 row[f"{label}({segment})"] = float(jnp.mean(cosine(got, bptt)))
     errors = [jnp.zeros(options.seeds)]
     for segment in shorter:
-        got, exact = (
-            jax.vmap(_vector)(g)
-            for g in (gradients("exact", partial(carried, segment=segment)), bptt)
-        )
+        got, exact = (jax.vmap(_vector)(g) for g in (gradients("exact", carried, segment), bptt))
         errors.append(jnp.linalg.norm(got - exact, axis=1) / jnp.linalg.norm(exact, axis=1))
     rows[0]["exact credit: error"] = float(jnp.max(jnp.stack(errors)))
     return rows

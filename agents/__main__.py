@@ -1,4 +1,4 @@
-"""The command line: `python -m agents train | evaluate | compare | envs | cells`."""
+"""The command line: `python -m agents train | evaluate | compare | analyze | envs | cells`."""
 
 import os
 import shlex
@@ -16,10 +16,13 @@ from rich.table import Table
 
 import zoo
 from agents import envs
+from agents.analysis import episode_sensitivities, value_memory_length
+from agents.analysis_plots import draw_sensitivity
 from agents.cli import Count, Switch, Train, build_algorithm
 from agents.logs import TrainingInterrupted
 from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
 from agents.ppo import PPO
+from agents.rollout import Actor
 from agents.training import TrainingDiverged, evaluation_keys, load_run, train
 
 _KINDS = (
@@ -120,6 +123,61 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class Analyze:
+    """Draw how far back the observations lie that the agents' value of an episode's end depends
+    on."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    out: Path | None = None
+    """The figure to write; sensitivity.png in the run's folder by default."""
+    episodes: Count = 16
+    """Episodes for each seed."""
+    max_steps: Count | None = None
+    """Where episodes are cut; the environment's own limit by default."""
+    fraction: float = 0.9
+    """Of the sensitivity, that the value memory has to hold."""
+    reward_memory_length: Count | None = None
+    """How many of the newest observations the reward depends on, to be drawn as well."""
+    seed: int = 0
+    """Root of the randomness."""
+
+    def __call__(self, console: Console) -> None:
+        """Writes the figure and prints the value memory length of each seed."""
+        algorithm, state, config = load_run(self.run, PPO.from_dict)
+        keys = evaluation_keys(self.seed, 0, config["seeds"])
+        table = _table(
+            f"{algorithm.env}: value memory length for {self.fraction:.0%} of the sensitivity",
+            ["seed", "observations", "mean episode length"],
+        )
+        found = {}
+        for seed, key in enumerate(keys):
+            network, statistics = jax.tree.map(
+                lambda x, seed=seed: x[seed], (state.network, state.observation_statistics)
+            )
+            found[f"seed {seed}"] = sensitivities = episode_sensitivities(
+                Actor(*algorithm.environment, statistics),
+                network,
+                episodes=self.episodes,
+                max_steps=self.max_steps,
+                key=key,
+            )
+            length = value_memory_length(sensitivities, self.fraction)
+            steps = np.mean([len(values) for values in sensitivities])
+            table.add_row(str(seed), str(length), f"{steps:.1f}")
+        out = self.run / "sensitivity.png" if self.out is None else self.out
+        draw_sensitivity(
+            found,
+            out,
+            reward_memory_length=self.reward_memory_length,
+            fraction=self.fraction,
+            title=algorithm.env,
+        )
+        console.print(table)
+        console.print(f"figure: {out}", highlight=False)
+
+
+@dataclass(frozen=True)
 class Envs:
     """List the environments."""
 
@@ -167,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     errors = Console(stderr=True, soft_wrap=True)
     command = tyro.cli(
-        Train | Evaluate | Compare | Envs | Cells,  # pyright: ignore
+        Train | Evaluate | Compare | Analyze | Envs | Cells,  # pyright: ignore
         prog="python -m agents",
         description="Agents with memory: train them, evaluate them, compare them.",
         args=words,

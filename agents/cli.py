@@ -78,6 +78,8 @@ class MemoryOptions:
     """Recurrent units."""
     layers: Count = 1
     """Cells above each other; more than one are joined by gated residual blocks."""
+    credit: Literal["layerwise", "exact"] | None = None
+    """What RTRL follows through several layers: layerwise by default; exact is for small ones."""
     memory_options: _KeyValues = ()
     """An option of the cell; may be given several times."""
     encoder_size: Count = _DEFAULT["encoder_size"]
@@ -196,11 +198,14 @@ def build_algorithm(options: Train) -> PPO:
     memory, learning = options.memory, options.learning
     given = {**vars(options.task), **vars(memory), **vars(options.gradient), **vars(learning)}
     same = {name: value for name, value in given.items() if name in _DEFAULT}
+    if memory.credit is not None and options.gradient.gradient != "rtrl":
+        raise ValueError(f"--credit has no meaning with --gradient {options.gradient.gradient}")
     recipe = zoo.Spec(
         memory.memory,
         memory.hidden,
         memory.layers,
         parse_options(memory.memory_options, "--memory-options"),
+        **({} if memory.credit is None else {"credit": memory.credit}),
     )
     env_options = parse_options(options.task.env_options, "--env-options")
     try:  # made first on its own, so that its wrong options are told as such

@@ -115,16 +115,23 @@ class ActorCritic(eqx.Module):
         self.observation_space, self.action_space = observation_space, action_space
         self.previous_action, self.previous_reward = previous_action, previous_reward
 
-    def encode(self, inputs: Inputs) -> Float[Array, " encoder"]:
-        """The memory's input at one step."""
+    def features(self, inputs: Inputs) -> Float[Array, " features"]:
+        """What the network reads at one step: the observation's numbers come first."""
         parts = [encode(self.observation_space, inputs.observation)]
         if self.previous_action:
             action = encode(self.action_space, inputs.action)
             parts.append(jnp.where(inputs.begin, 0, action))
         if self.previous_reward:
             parts.append(jnp.where(inputs.begin, 0, inputs.reward)[None])
-        x = jnp.concatenate(parts)
-        return x if self.encoder is None else jax.nn.relu(self.encoder(x))
+        return jnp.concatenate(parts)
+
+    def embed(self, features: Float[Array, " features"]) -> Float[Array, " encoder"]:
+        """The memory's input, from what the network reads."""
+        return features if self.encoder is None else jax.nn.relu(self.encoder(features))
+
+    def encode(self, inputs: Inputs) -> Float[Array, " encoder"]:
+        """The memory's input at one step."""
+        return self.embed(self.features(inputs))
 
     def heads(self, y: Float[Array, " outputs"]) -> tuple[Distribution, Array]:
         """Policy and value from the memory's output at one step."""

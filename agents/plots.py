@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -195,8 +196,7 @@ def learning_curve(
         raise ValueError("there is no run to draw")
     scalars = {label: read_scalars(folder) for label, folder in runs.items()}
     metric = metric or default_metric(list(scalars.values()))
-    figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.0, 4.2)
     axes = figure.add_subplot()
     for number, (label, run) in enumerate(scalars.items()):
         steps, values = run.curve(metric)
@@ -205,26 +205,69 @@ def learning_curve(
     figure.savefig(str(path))
 
 
-def _draw(axes: Axes, number: int, label: str, steps: np.ndarray, values: np.ndarray) -> None:
+def new_figure(width: float, height: float) -> Figure:
+    """A figure that belongs to no window and to no global state.
+
+    **Arguments:**
+
+    - `width`, `height`: in inches, at 150 dots each.
+
+    **Returns:**
+
+    A figure without axes.
+    """
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def look(number: int) -> dict[str, Any]:
+    """Color and style of a line, different for each of the first 28.
+
+    **Arguments:**
+
+    - `number`: of the line, from 0.
+
+    **Returns:**
+
+    `color` and `linestyle`, for matplotlib.
+    """
     color = _COLORS[number % len(_COLORS)]
-    style = _STYLES[number // len(_COLORS) % len(_STYLES)]
+    return {"color": color, "linestyle": _STYLES[number // len(_COLORS) % len(_STYLES)]}
+
+
+def style_axes(axes: Axes, x: str, y: str) -> None:
+    """Labels, grid and frame as in every picture of this package.
+
+    **Arguments:**
+
+    - `axes`: to be styled.
+    - `x`, `y`: what the axes show.
+    """
+    axes.set_xlabel(x, fontsize=12)
+    axes.set_ylabel(y, fontsize=12)
+    axes.tick_params(labelsize=11)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw(axes: Axes, number: int, label: str, steps: np.ndarray, values: np.ndarray) -> None:
+    shown = look(number)
     mean, half = confidence_band(values)
     count = values.shape[1]
     seeds = f"{count} seeds" if count > 1 else "1 seed"
     marker = "o" if len(steps) == 1 else None
     name = f"{label} ({seeds})"
-    axes.plot(steps, mean, color=color, linestyle=style, linewidth=2, label=name, marker=marker)
+    axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
     if count > 1:
+        color = shown["color"]
         axes.fill_between(steps, mean - half, mean + half, color=color, alpha=0.2, linewidth=0)
 
 
 def _decorate(axes: Axes, metric: str, title: str | None) -> None:
-    axes.set_xlabel("environment steps (per seed)", fontsize=12)
-    axes.set_ylabel(_LABELS.get(metric, metric.replace("_", " ")), fontsize=12)
+    label = _LABELS.get(metric, metric.replace("_", " "))
+    style_axes(axes, "environment steps (per seed)", label)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.tick_params(labelsize=11)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
     banded = len(axes.collections) > 0
     axes.legend(
         fontsize=10,

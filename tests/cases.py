@@ -89,6 +89,16 @@ def _one_layer(inputs, hidden, *, key):
     return zoo.Stack([zoo.Block(zoo.RTU(inputs, hidden, key=key), key=key)])
 
 
+def _two_layers(inputs, hidden, *, key, **options):
+    keys = jax.random.split(key, 4)
+    cells = zoo.RTU(inputs, hidden, key=keys[0]), zoo.GRU(inputs, hidden + 1, key=keys[1])
+    upper = zoo.Block(cells[1], norm=False, gated=False, key=keys[3])
+    return zoo.Stack([zoo.Block(cells[0], key=keys[2]), upper], **options)
+
+
+# What credit from layer to layer loses has tests of its own, so this is not a row.
+TWO_LAYERS = CellCase("two layers", _two_layers, diagonal=False)
+
 CELLS = (
     CellCase("rtu", zoo.RTU),
     CellCase("rtu-tanh", _rtu("tanh"), variant=True),
@@ -101,6 +111,7 @@ CELLS = (
     CellCase("gru", zoo.GRU, diagonal=False),
     CellCase("mlp", zoo.MLP),
     CellCase("stack", _one_layer, diagonal=False, present=("norm",)),
+    CellCase("stack-exact", _with(_two_layers, credit="exact"), diagonal=False),
     CellCase("real-gates", examples.RealGates),
     CellCase("complex-gates", examples.ComplexGates),
     CellCase("two-axes", examples.TwoAxes),

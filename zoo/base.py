@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 import rtrl
 import scan
 from zoo._init import real_dtype
+from zoo._segment import rtrl_segment
 
 State = Any
 Sensitivity = Any
@@ -304,19 +305,20 @@ class AbstractCell(AbstractMemory):
         return self._segment(carry, xs, begin, products=False)
 
     def _segment(self, carry, xs, begin, *, products):
-        start, sensitivity = jax.lax.stop_gradient(carry)
-        known = sensitivity
-        if begin is not None:
-            start = scan.reset(begin[0], self.init_state(), start)
-            known = self.structure.reset(begin[0], sensitivity)
-        recurrence = self.recurrence()
-        supplied = rtrl.supply(self.structure, recurrence, start, known, products=products)
-        end, ys = self._outputs(self.evolve(recurrence, supplied, xs, begin), xs)
-        recurrence, start, sensitivity, xs = _detached(recurrence, start, sensitivity, xs)
-        sensitivity = rtrl.roll(
-            self.structure, self._end, recurrence, start, sensitivity, xs, begin
+        def run(recurrence, state, xs, begin):
+            return self._outputs(self.evolve(recurrence, state, xs, begin), xs)
+
+        return rtrl_segment(
+            self.structure,
+            run,
+            self._end,
+            self.recurrence(),
+            self.init_state(),
+            carry,
+            xs,
+            begin,
+            products=products,
         )
-        return jax.lax.stop_gradient((end, sensitivity)), ys
 
     def followed(
         self, recurrence: PyTree, state: State, xs: Array, begin: Bool[Array, " time"] | None
@@ -338,7 +340,3 @@ class AbstractCell(AbstractMemory):
     def _outputs(self, states, xs):
         ys = jax.vmap(self.readout)(states, xs)
         return jax.tree.map(lambda h: h[-1], states), ys
-
-
-def _detached(*trees):
-    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, trees)

@@ -132,7 +132,8 @@ class FFM(AbstractTwoAxisCell):
         return self.omega.shape[-1]
 
     def trace_durability(self, beta: float = 0.01) -> Float[Array, "..."]:
-        """Steps after which a fraction β of each trace is left: `log β / -|α|`.
+        """Steps after which a fraction β of each trace is left: `log β / -|α|`; infinite without
+        decay.
 
         **Arguments:**
 
@@ -142,16 +143,17 @@ class FFM(AbstractTwoAxisCell):
 
         Shape `[traces]`, or `[traces, contexts]` with `hadamard`.
         """
-        return math.log(beta) / -jnp.abs(self.alpha)
+        alpha = jnp.abs(self.alpha) if self.decay else jnp.zeros_like(self.alpha)
+        return -math.log(beta) / alpha
 
     def context_period(self) -> Float[Array, "..."]:
-        """Steps in which each context turns once: `2π / ω`.
+        """Steps in which each context turns once: `2π / ω`; infinite without context.
 
         **Returns:**
 
         Shape `[contexts]`, or `[traces, contexts]` with `hadamard`.
         """
-        return 2 * jnp.pi / self.omega
+        return 2 * jnp.pi / (self.omega if self.context else jnp.zeros_like(self.omega))
 
     def init_state(self) -> Complex[Array, "traces contexts"]:
         """Zeros."""

@@ -43,7 +43,7 @@ from zoo.s5 import S5
 from zoo.s6 import S6
 from zoo.shm import SHM
 from zoo.sru import SRU
-from zoo.stack import Block, Stack
+from zoo.stack import Block, Stack, check_credit
 from zoo.tcn import TCN
 from zoo.transformer import Transformer
 from zoo.windowed import Windowed
@@ -198,10 +198,12 @@ class Spec:
     hidden: int
     layers: int = 1
     options: dict[str, Any] = field(default_factory=dict)
+    credit: str = "layerwise"
 
     def __post_init__(self):
         known = options(self.name)
         check_sizes(hidden=self.hidden, layers=self.layers)
+        check_credit(self.credit, self.options.get("rtrl", "exact"))
         for option in self.options:
             if option not in known:
                 listed = ", ".join(f"{k}={v!r}" for k, v in known.items()) or "none"
@@ -211,7 +213,8 @@ class Spec:
                 )
 
     def __hash__(self):
-        return hash((self.name, self.hidden, self.layers, tuple(sorted(self.options.items()))))
+        listed = tuple(sorted(self.options.items()))
+        return hash((self.name, self.hidden, self.layers, listed, self.credit))
 
     def build(self, inputs: int, key: Array) -> AbstractMemory:
         """Make the memory.
@@ -237,7 +240,7 @@ class Spec:
             cell_key, block_key = jax.random.split(layer_key)
             cell = make(inputs, self.hidden, key=cell_key, **self.options)
             blocks.append(Block(cell, key=block_key))
-        return Stack(blocks)
+        return Stack(blocks, credit=self.credit)
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as a dictionary of plain values, for JSON.
@@ -251,10 +254,13 @@ class Spec:
             "hidden": self.hidden,
             "layers": self.layers,
             "options": dict(self.options),
+            "credit": self.credit,
         }
 
 
-def spec(name: str, *, hidden: int, layers: int = 1, **options: Any) -> Spec:
+def spec(
+    name: str, *, hidden: int, layers: int = 1, credit: str = "layerwise", **options: Any
+) -> Spec:
     """The serializable recipe of a memory.
 
     **Arguments:**
@@ -262,6 +268,8 @@ def spec(name: str, *, hidden: int, layers: int = 1, **options: Any) -> Spec:
     - `name`: one of `zoo.names()`.
     - `hidden`: number of recurrent units, as the cell's paper counts them.
     - `layers`: more than one makes a `zoo.Stack` of gated residual blocks.
+    - `credit`: what RTRL follows through several layers, `"layerwise"` or `"exact"`; see
+      `zoo.Stack`. The gradient of one layer is exact either way.
     - `options`: the cell's own; see `zoo.options(name)`.
 
     **Returns:**
@@ -272,7 +280,7 @@ def spec(name: str, *, hidden: int, layers: int = 1, **options: Any) -> Spec:
 
     `ValueError` for an unknown name or option, or a size that is not a whole number above 0.
     """
-    return Spec(name, hidden, layers, options)
+    return Spec(name, hidden, layers, options, credit)
 
 
 def get(
@@ -281,6 +289,7 @@ def get(
     hidden: int,
     inputs: int | None = None,
     layers: int = 1,
+    credit: str = "layerwise",
     key: Array | None = None,
     **options: Any,
 ) -> AbstractMemory:
@@ -292,6 +301,8 @@ def get(
     - `hidden`: number of recurrent units, as the cell's paper counts them.
     - `inputs`: width of `x`; `hidden` by default.
     - `layers`: more than one makes a `zoo.Stack` of gated residual blocks.
+    - `credit`: what RTRL follows through several layers, `"layerwise"` or `"exact"`; see
+      `zoo.Stack`. The gradient of one layer is exact either way.
     - `key`: PRNG key; `jax.random.key(0)` by default.
     - `options`: the cell's own; see `zoo.options(name)`.
 
@@ -303,7 +314,7 @@ def get(
 
     `ValueError` for an unknown name or option, or a value that the cell does not take.
     """
-    recipe = spec(name, hidden=hidden, layers=layers, **options)
+    recipe = spec(name, hidden=hidden, layers=layers, credit=credit, **options)
     return recipe.build(
         hidden if inputs is None else inputs, jax.random.key(0) if key is None else key
     )

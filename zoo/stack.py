@@ -2,9 +2,15 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+import rtrl
+from zoo._init import real_dtype
+from zoo._segment import rtrl_segment
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
+
+_CREDIT = ("layerwise", "exact")
 
 
 class Block(eqx.Module):
@@ -48,24 +54,36 @@ class Block(eqx.Module):
 class Stack(AbstractMemory):
     """Several blocks, one above the other, as one memory with the same four forms.
 
-    In the RTRL forms every layer carries the sensitivities of its own parameters, and credit
-    passes between layers inside a segment. What is lost is the path through an upper layer's state
-    across a segment's start to the parameters of the layers below: exact for one layer, an
-    approximation above, better with longer segments.
+    `credit` says which gradient the RTRL forms have, and with it what they carry, for layers of
+    n₁, n₂, … real numbers of state and P₁, P₂, … parameters:
+
+    | `credit` | credit that crosses a segment's start | numbers kept |
+    |---|---|---|
+    | `"layerwise"` | from each cell to its own parameters | those of each cell, Σ Pᵢ if diagonal |
+    | `"exact"` | all: the stack is one dense recurrence | Σ nᵢ × Σ Pᵢ |
+
+    Inside a segment credit passes between layers in both. What `"layerwise"` loses is the path
+    through a cell's state across a segment's start to what is below that cell: other cells, norms
+    and gates. It is exact for one cell, an approximation above, better with longer segments.
+    `"exact"` has the gradient of BPTT for every parameter. It is for small networks: it goes back
+    through each segment Σ nᵢ times. An encoder in front learns from the present segment in both.
     """
 
     blocks: tuple[Block, ...]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
+    credit: str = eqx.field(static=True)
 
-    def __init__(self, blocks: tuple[Block, ...] | list[Block]):
+    def __init__(self, blocks: tuple[Block, ...] | list[Block], *, credit: str = "layerwise"):
         """**Arguments:**
 
         - `blocks`: at least one, all of the same width.
+        - `credit`: of the RTRL forms, `"layerwise"` or `"exact"`.
 
         **Raises:**
 
-        `ValueError` where the widths differ or there is no block.
+        `ValueError` where the widths differ or there is no block, for an unknown `credit`, and for
+        exact credit through cells that approximate theirs.
         """
         if not blocks:
             raise ValueError("`blocks` (=()) must hold at least one block.")
@@ -74,9 +92,12 @@ class Stack(AbstractMemory):
             raise ValueError(
                 f"`blocks` have cells with inputs {widths}: they must all be the same."
             )
+        for block in blocks:
+            check_credit(credit, getattr(block.cell, "rtrl", "exact"))
         self.blocks = tuple(blocks)
         self.inputs = widths[0]
         self.hidden = blocks[0].cell.hidden
+        self.credit = credit
 
     @property
     def outputs(self) -> int:
@@ -110,13 +131,21 @@ class Stack(AbstractMemory):
         return tuple(states), xs
 
     def rtrl_init(self) -> Sensitivity:
-        """The sensitivities of the blocks, from the first to the last."""
+        """The sensitivities of the cells, from the first to the last; or that of the whole."""
+        if self.credit == "exact":
+            x = jax.ShapeDtypeStruct((self.inputs,), real_dtype(self))
+            update = lambda stack, state, x: stack.step(state, x)[0]  # noqa: E731
+            return rtrl.init(rtrl.Dense(), update, self, self.init_state(), x)
         return tuple(block.cell.rtrl_init() for block in self.blocks)
 
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         """See `zoo.AbstractMemory.rtrl_step`."""
+        if self.credit == "exact":
+            self._check(x.shape, (self.inputs,), "x")
+            carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
+            return carry, ys[0]
         carries = []
         for block, *inner in zip(self.blocks, *carry, strict=True):
             inner, y = block.cell.rtrl_step(tuple(inner), block.before(x), begin)
@@ -129,6 +158,9 @@ class Stack(AbstractMemory):
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
         """See `zoo.AbstractMemory.rtrl_scan`."""
+        if self.credit == "exact":
+            self._check_sequence(xs, begin)
+            return self._whole(carry, xs, begin, products=False)
         carries = []
         for block, *inner in zip(self.blocks, *carry, strict=True):
             inner, ys = block.cell.rtrl_scan(tuple(inner), jax.vmap(block.before)(xs), begin)
@@ -136,3 +168,27 @@ class Stack(AbstractMemory):
             xs = jax.vmap(block.after)(xs, ys)
         states, sensitivities = zip(*carries, strict=True)
         return (states, sensitivities), xs
+
+    def _whole(self, carry, xs, begin, *, products):
+        """A segment of all layers as one recurrence."""
+        return rtrl_segment(
+            rtrl.Dense(),
+            lambda stack, state, xs, begin: stack.scan(state, xs, begin),
+            lambda stack, state, xs, begin: stack.scan(state, xs, begin)[0],
+            self,
+            self.init_state(),
+            carry,
+            xs,
+            begin,
+            products=products,
+        )
+
+
+def check_credit(credit: str, sensitivity: str) -> None:
+    """`ValueError` for a `credit` that there is not, or that a cell's option `rtrl` defeats."""
+    if credit not in _CREDIT:
+        raise ValueError(f"`credit` (={credit!r}) must be one of {', '.join(_CREDIT)}.")
+    if credit == "exact" and sensitivity != "exact":
+        raise ValueError(
+            f"`rtrl` (={sensitivity!r}) of a cell must be 'exact' where `credit` is 'exact'."
+        )

@@ -69,9 +69,9 @@ def test_without_options_the_algorithms_defaults_hold():
 def test_every_option_of_the_algorithm_is_passed_on():
     algorithm = build(
         "--env RepeatFirst --env-options decks=2 --memory lru --hidden 6 --layers 2 "
-        "--memory-options r_min=0.5 --memory-options outputs=3 --gradient rtrl --segment 4 "
-        "--refresh epoch --staleness-every 5 --num-envs 16 --rollout-length 32 --epochs 2 "
-        "--minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
+        "--credit exact --memory-options r_min=0.5 --memory-options outputs=3 --gradient rtrl "
+        "--segment 4 --refresh epoch --staleness-every 5 --num-envs 16 --rollout-length 32 "
+        "--epochs 2 --minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
         "--gae-lambda 0.8 --clip 0.1 --value-clip 0.3 --entropy-coefficient 0.02 "
         "--value-coefficient 0.6 --max-grad-norm 2 --encoder-size 5 --head-size 7 "
         "--previous-action True --previous-reward --normalize-reward"
@@ -79,7 +79,7 @@ def test_every_option_of_the_algorithm_is_passed_on():
     assert algorithm == PPO(
         env="RepeatFirst",
         env_options={"decks": 2},
-        memory=zoo.spec("lru", hidden=6, layers=2, r_min=0.5, outputs=3),
+        memory=zoo.spec("lru", hidden=6, layers=2, credit="exact", r_min=0.5, outputs=3),
         gradient=RTRL(segment=4, refresh="epoch"),
         staleness_every=5,
         num_envs=16,
@@ -127,7 +127,8 @@ def test_gradients(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["bptt --segment 8", "bptt --refresh never", "tbptt --refresh epoch"]
+    "text",
+    ["bptt --segment 8", "bptt --refresh never", "tbptt --refresh epoch", "bptt --credit exact"],
 )
 def test_options_that_a_gradient_does_not_have(text):
     gradient, flag, _ = text.split()
@@ -213,6 +214,18 @@ def test_compare_draws_and_prints_final_values(trained, tmp_path, capsys):
     assert "final loss" in capsys.readouterr().out
 
 
+def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
+    picture = tmp_path / "figure.png"
+    options = ["--episodes", "3", "--max-steps", "9", "--reward-memory-length", "5"]
+    assert main(["analyze", str(trained), "--out", str(picture), *options]) == 0
+    text = capsys.readouterr().out
+    rows = re.findall(r"│ (\d) +│ (\d+) +│ (\d+\.\d) +│", text)
+    assert [row[0] for row in rows] == ["0", "1"]
+    assert all(1 <= int(length) <= 9 and steps == "9.0" for _, length, steps in rows)
+    assert f"figure: {picture}" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_envs_and_cells_are_listed(capsys):
     assert main(["envs", "--filter", "repeatfirst"]) == 0
     text = capsys.readouterr().out
@@ -246,6 +259,8 @@ def test_envs_and_cells_are_listed(capsys):
         ("compare {run} --metric reward --out {new}.png", "metric 'reward' is not logged"),
         ("compare {run} {run} --out {new}.png", "must be one different name for each of the 2"),
         ("compare {run} --out {new}/a/b.png", "No such file or directory"),
+        ("analyze {new}", "There is no checkpoint at"),
+        ("analyze {run} --episodes 0 --out {new}.png", "`episodes` (=0) must be at least 1"),
         ("envs --filter chess", "no environment's name contains 'chess'"),
     ],
 )
@@ -320,7 +335,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path, capsys, monkeypatch):
     assert "stopped at once; the last checkpoint is kept" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "compare", "envs", "cells"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "compare", "analyze", "envs", "cells"])
 def test_every_option_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
         main([command, "--help"])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import _measure, _online, gradients, scans
+from benchmarks import _measure, _online, depth, gradients, scans
 from benchmarks import zoo as cells
 
 
@@ -88,6 +88,17 @@ def test_gradients(float32, capsys):
     for rows in tables.values():
         _check_ratios(rows)
     assert {row["gradient"] for row in tables["gradients"]} >= {"BPTT", "RTRL segment"}
+
+
+def test_depth(capsys):
+    tables = depth.run(depth.Options(quick=True, output=_measure.Output(markdown=True)))
+    (every,), (lowest,) = tables["all"], tables["lowest"]
+    assert (every["cell"], every["layers"]) == ("rtu", 2)
+    assert 0 < every["exact credit: error"] < 1e-12
+    for row in (every, lowest):
+        assert row["RTRL(4)"] == pytest.approx(1, abs=1e-12)  # one segment is BPTT
+        assert row["TBPTT(2)"] < row["RTRL(2)"] < 1 - 1e-6 and "TBPTT(4)" not in row
+    assert "| cell | layers | RTRL(2) |" in capsys.readouterr().out
 
 
 def test_sensitivity_of_the_named_cell_is_at_most_51_kilobytes(float32):

@@ -1,5 +1,6 @@
 """`zoo.Stack`: what is exact in a deep memory, what is an approximation, and how good."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,24 +8,15 @@ import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import CellCase
+from tests.cases import TWO_LAYERS, CellCase
 from tests.zoo import forms
+from tests.zoo.examples import Network
 from tests.zoo.forms import TIME, assert_close
-
-
-def _two_layers(inputs, hidden, *, key):
-    keys = jax.random.split(key, 4)
-    cells = zoo.RTU(inputs, hidden, key=keys[0]), zoo.GRU(inputs, hidden + 1, key=keys[1])
-    lower = zoo.Block(cells[0], key=keys[2])
-    return zoo.Stack([lower, zoo.Block(cells[1], norm=False, gated=False, key=keys[3])])
-
-
-DEEP = CellCase("two layers", _two_layers, diagonal=False)
 
 
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_values_of_two_layers(seed, begin, lengths):
-    memory, carry, xs, weights = forms.problem(DEEP, seed)
+    memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)
     (states, ys), expected = forms.reference(
         memory, carry[0], xs, begin, weights, forms.no_cuts(), 0.7
     )
@@ -42,7 +34,7 @@ def test_values_of_two_layers(seed, begin, lengths):
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_gradients_of_two_layers(seed, begin, lengths):
     """Exact in one segment; across segments for the upper layer and what is behind it."""
-    memory, carry, xs, weights = forms.problem(DEEP, seed)
+    memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)
     _, (exact, _, d_xs) = forms.reference(memory, carry[0], xs, begin, weights, forms.no_cuts())
     _, _, _, one = forms.segments(memory, carry, xs, begin, weights, [TIME])
     assert_close(one, (exact, d_xs))
@@ -64,7 +56,7 @@ def test_what_is_lost_below_is_small():
     """The path through the upper state across a border: the lower cell's gradient is close."""
     cosines, truncated_cosines = [], []
     for seed in range(10):
-        memory, carry, xs, weights = forms.problem(DEEP, seed)
+        memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)
         args = (memory, carry[0], xs, forms.no_cuts(), weights)
         _, _, _, (got, _) = forms.segments(memory, carry, xs, args[3], weights, [5, 1, 5, 1])
         exact = forms.reference(*args, forms.no_cuts())[1][0]
@@ -80,6 +72,92 @@ def test_what_is_lost_below_is_small():
         truncated_cosines.append(t @ e / np.linalg.norm(t) / np.linalg.norm(e))
     assert np.median(cosines) > 0.9 and np.median(cosines) > np.median(truncated_cosines)
     assert max(cosines) < 1 - 1e-9  # it is an approximation: the documentation says so
+
+
+def _deep(names, **options):
+    """A stack with exact credit of one cell of each name."""
+
+    def build(inputs, hidden, *, key):
+        blocks = []
+        for name, layer_key in zip(names, jax.random.split(key, len(names)), strict=True):
+            cell_key, block_key = jax.random.split(layer_key)
+            cell = zoo.get(name, inputs=inputs, hidden=hidden, key=cell_key, **options)
+            blocks.append(zoo.Block(cell, key=block_key))
+        return zoo.Stack(blocks, credit="exact")
+
+    def reachable(states):
+        """An episode's beginning for the memories that count its steps."""
+        return tuple(
+            jax.tree.map(np.zeros_like, state) if name == "transformer" else state
+            for name, state in zip(names, states, strict=True)
+        )
+
+    return CellCase("+".join(names), build, diagonal=False, reachable=reachable)
+
+
+EXACT = (
+    _deep(["lru"]),
+    _deep(["elstm", "mlp", "rtu"]),
+    _deep(["ffm", "ffm"], traces=2, contexts=2),
+    _deep(["qrnn", "mingru"]),
+    pytest.param(_deep(["gru", "gru"]), marks=pytest.mark.slow),
+    pytest.param(_deep(["rtu", "rtu", "rtu"]), marks=pytest.mark.slow),
+    pytest.param(_deep(["lru", "lstm", "s5"]), marks=pytest.mark.slow),
+    pytest.param(_deep(["transformer", "linoss"]), marks=pytest.mark.slow),
+)
+
+
+@pytest.mark.parametrize("case", EXACT, ids=lambda case: case.name)
+@given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
+def test_exact_credit_is_that_of_bptt(case, seed, begin, lengths):
+    """For every parameter of every layer, any segmentation and episode borders anywhere.
+
+    The inputs, and with them an encoder in front, have the gradient of the present segment.
+    """
+    memory, carry, xs, weights = forms.problem(case, seed, inputs=2, hidden=2)
+    _, (exact, _, _) = forms.reference(memory, carry[0], xs, begin, weights, forms.no_cuts())
+    _, (_, _, d_xs) = forms.reference(memory, carry[0], xs, begin, weights, forms.cuts_at(lengths))
+    _, _, _, gradient = forms.segments(memory, carry, xs, begin, weights, lengths)
+    assert_close(gradient, (exact, d_xs))
+
+
+def test_an_encoder_in_front_of_exact_credit_learns_from_the_present_segment():
+    memory, carry, _, _ = forms.problem(_deep(["rtu", "gru"]), 0, inputs=2, hidden=2)
+    network = Network(memory, 5, key=jax.random.key(0))
+    rng = np.random.default_rng(0)
+    xs, weights = jnp.array(rng.normal(size=(TIME, 5))), rng.normal(size=(TIME, 2))
+    begin = jnp.arange(TIME) == 6
+    _, (exact, _, _) = forms.reference(network, carry[0], xs, begin, weights, forms.no_cuts())
+    lengths = [4, 4, 4]
+    _, (truncated, _, _) = forms.reference(
+        network, carry[0], xs, begin, weights, forms.cuts_at(lengths)
+    )
+    gradients = []
+    for start in range(0, TIME, 4):
+        part = slice(start, start + 4)
+
+        def loss(network, carry=carry, part=part):
+            out, ys = network.rtrl_scan(carry, xs[part], begin[part])
+            return forms.total(ys, weights[part]), out
+
+        gradient, carry = forms.jit(eqx.filter_grad(loss, has_aux=True))(network)
+        gradients.append(gradient)
+    got = jax.tree.map(lambda *g: sum(g), *gradients)
+    assert_close((got.memory, got.head), (exact.memory, exact.head))
+    assert_close(got.encoder, truncated.encoder)
+
+
+def test_the_memory_of_exact_credit_is_states_times_parameters():
+    """Of what is in front of a state: the last layer's way out has no sensitivity."""
+    stack = zoo.get("rtu", hidden=3, inputs=2, layers=2, credit="exact")
+    sensitivity = stack.rtrl_init()
+    kept = eqx.filter(stack, eqx.is_inexact_array)
+    kept = eqx.tree_at(lambda s: (s.blocks[1].value, s.blocks[1].gate), kept, (None, None))
+    parameters = sum(x.size for x in jax.tree.leaves(kept))
+    assert stack.state_size == 12
+    assert sum(x.size for x in jax.tree.leaves(sensitivity)) == 12 * parameters
+    layerwise = zoo.get("rtu", hidden=3, inputs=2, layers=2).rtrl_init()
+    assert sum(x.size for x in jax.tree.leaves(layerwise)) == 2 * 2 * (3 + 3 * 2)
 
 
 def test_blocks_are_residual_around_the_cell():
@@ -107,3 +185,18 @@ def test_bad_blocks_are_named():
     ]
     with pytest.raises(ValueError, match=r"`blocks` have cells with inputs \[2, 4\]: they must"):
         zoo.Stack(blocks)
+
+
+def test_bad_credit_is_named():
+    with pytest.raises(ValueError, match=r"`credit` \(='none'\) must be one of layerwise, exact"):
+        zoo.spec("rtu", hidden=2, credit="none")
+    block = zoo.Block(zoo.GRU(2, 3, rtrl="snap1", key=jax.random.key(0)), key=jax.random.key(0))
+    for make in (
+        lambda: zoo.Stack([block], credit="exact"),
+        lambda: zoo.spec("gru", hidden=3, layers=2, credit="exact", rtrl="snap1"),
+    ):
+        with pytest.raises(ValueError, match=r"`rtrl` \(='snap1'\) of a cell must be 'exact'"):
+            make()
+    stack = zoo.get("gru", hidden=2, inputs=2, credit="exact", layers=2)
+    with pytest.raises(ValueError, match=r"`x` \(shape \(3,\)\) must have the shape \(2,\)"):
+        stack.rtrl_step((stack.init_state(), stack.rtrl_init()), jnp.zeros(3))

@@ -1,0 +1,316 @@
+"""What a memory remembers, against cases worked by hand; and what the pictures show."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+from matplotlib.image import imread
+
+import zoo
+from agents import analysis, envs
+from agents.analysis_plots import draw_eigenvalues, draw_sensitivity, draw_traces
+from agents.networks import ActorCritic, Inputs
+from agents.rollout import Actor
+from tests.envs.quick import jit
+
+TIME = 9
+sensitivity = jit(analysis.value_sensitivity)
+BOX = spaces.Box(-1.0, 1.0, (3,))
+
+
+def network(memory, observation=BOX, **options):
+    options = {"encoder_size": 0, "previous_action": False, "previous_reward": False} | options
+    return ActorCritic(
+        observation, spaces.Discrete(2), memory, head_size=4, key=jax.random.key(0), **options
+    )
+
+
+def tape(seed=0, begin=()):
+    rng = np.random.default_rng(seed)
+    return Inputs(
+        observation=jnp.asarray(rng.normal(size=(TIME, 3))),
+        action=jnp.asarray(rng.integers(0, 2, TIME)),
+        reward=jnp.asarray(rng.normal(size=TIME)),
+        begin=jnp.zeros(TIME, bool).at[jnp.array(begin, int)].set(True),
+    )
+
+
+def linear_heads(net):
+    """The same network with a critic whose hidden units are all on: linear."""
+    return eqx.tree_at(lambda n: n.critic[0].b, net, jnp.full(4, 1e3))
+
+
+def through_critic(net):
+    return (net.critic[1].w @ net.critic[0].w)[0]
+
+
+def only_lag(lag):
+    """A value that depends on the observation of `lag` steps ago and on no other; linearly."""
+    net = linear_heads(network(zoo.spec("frame_stack", hidden=5, activation="identity")))
+    w = net.memory.cell.w.reshape(5, 4, 3)  # the oldest comes first
+    kept = jnp.arange(4)[:, None] == 3 - lag
+    return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
+
+
+@pytest.mark.parametrize("lag", [0, 2, 3])
+def test_a_value_that_depends_on_one_past_observation(lag):
+    net = only_lag(lag)
+    got = sensitivity(net, tape())
+    w = net.memory.cell.w.reshape(5, 4, 3)[:, 3 - lag]
+    expected = np.zeros(TIME)
+    expected[TIME - 1 - lag] = np.linalg.norm(through_critic(net) @ w)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
+    assert analysis.value_memory_length(got) == lag + 1
+    # The episode began too late for the lag to lie in it.
+    reset = sensitivity(net, tape(begin=[TIME - lag]) if lag else tape())
+    np.testing.assert_array_equal(reset, expected * (lag == 0))
+    earlier = sensitivity(net, tape(), step=5)
+    np.testing.assert_allclose(earlier, np.roll(expected, 5 - (TIME - 1)), rtol=1e-12)
+
+
+def test_a_decaying_recurrence_is_less_and_less_sensitive():
+    """`h' = λ h + M x`: the one to the age k is `‖c₁ Re(λ^k M) + c₂ Im(λ^k M)‖`."""
+    net = linear_heads(network(zoo.spec("rtu", hidden=4, activation="identity")))
+    got = sensitivity(net, tape(begin=[2]))
+    (a, m), c = net.memory.matrices(), through_critic(net)
+    kept = [np.asarray(a**k)[:, None] * np.asarray(m) for k in range(TIME - 2)]
+    expected = [np.linalg.norm(c[:4] @ h.real + c[4:] @ h.imag) for h in kept]
+    np.testing.assert_allclose(got[::-1], [*expected, 0, 0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lru"])
+def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
+    options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
+    net, inputs = network(zoo.spec(cell, hidden=5), **options), tape(begin=[3])
+    got = sensitivity(net, inputs)
+    value = jit(lambda o: net.scan(
+        net.memory.init_state(), eqx.tree_at(lambda i: i.observation, inputs, o)
+    )[1][1][-1])  # fmt: skip
+    for i in range(TIME):
+        moved = [
+            (value(inputs.observation.at[i, j].add(h)) - value(inputs.observation.at[i, j].add(-h)))
+            / (2 * h)
+            for j in range(3)
+            for h in [1e-6]
+        ]
+        np.testing.assert_allclose(got[i], np.linalg.norm(moved), rtol=1e-6, atol=1e-9)
+    assert np.all(got[:3] == 0) and np.all(got[3:] > 0)
+    other = tape(1, begin=[3])
+    mixed = jax.tree.map(lambda a, b: jnp.concatenate([a[:3], b[3:]]), other, inputs)
+    np.testing.assert_allclose(sensitivity(net, mixed), got, rtol=1e-12)
+
+
+def test_a_state_that_is_carried_in_counts_as_past():
+    net, inputs = network(zoo.spec("gru", hidden=5)), tape()
+    first, last = (jax.tree.map(lambda x, p=p: x[p], inputs) for p in (slice(4), slice(4, None)))
+    state, _ = jit(lambda *carry: net.scan(*carry))(net.memory.init_state(), first)
+    whole = sensitivity(net, inputs)
+    part = sensitivity(net, last, state=state)
+    np.testing.assert_allclose(part, whole[4:], rtol=1e-10)
+
+
+def test_shares_by_hand():
+    np.testing.assert_allclose(
+        analysis.relative_sensitivity(np.array([1.0, 1, 2])), [0.5, 0.25, 0.25]
+    )
+    np.testing.assert_allclose(
+        analysis.cumulative_sensitivity([np.array([1.0, 1, 2])]), [0, 0.5, 0.75, 1]
+    )
+    two = [np.array([1.0, 1, 2]), np.array([3.0, 1]), np.zeros(4)]
+    np.testing.assert_allclose(analysis.relative_sensitivity(two), [0.375, 0.5, 0.125, 0])
+    np.testing.assert_array_equal(analysis.cumulative_sensitivity(np.zeros(2)), [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("values", "fraction", "expected"),
+    [
+        ([1, 1, 2], 0.4, 1),
+        ([1, 1, 2], 0.5, 1),
+        ([1, 1, 2], 0.51, 2),
+        ([1, 1, 2], 0.9, 3),
+        ([1] * 10, 0.9, 9),
+        ([5, 0, 0, 0], 0.1, 4),
+        ([0, 0], 0.5, 0),
+    ],
+)
+def test_value_memory_length_by_hand(values, fraction, expected):
+    assert analysis.value_memory_length(np.array(values, float), fraction) == expected
+
+
+def test_bad_sensitivities_are_named():
+    with pytest.raises(ValueError, match=r"`fraction` \(=1.0\) must be between 0 and 1"):
+        analysis.value_memory_length(np.ones(3), 1.0)
+    for wrong in ([], [np.ones((2, 2))], [np.ones(0)]):
+        with pytest.raises(ValueError, match=r"`sensitivities` \(shapes .*\) must be arrays over"):
+            analysis.relative_sensitivity(wrong)
+
+
+def test_episodes_are_played_to_their_end(float32):
+    """A pole that nobody balances falls, and the episode ends, before the limit."""
+    env, params = envs.make("CartPole-v1")
+    net = network(zoo.spec("mlp", hidden=4, activation="tanh"), env.observation_space(params))
+    actor, key = Actor(env, params), jax.random.key(0)
+    episodes = analysis.episode_sensitivities(actor, net, episodes=3, max_steps=50, key=key)
+    lengths = [len(values) for values in episodes]
+    assert all(7 < n < 50 for n in lengths) and len(set(lengths)) > 1
+    for values in episodes:  # without a memory, only the last observation counts
+        assert values[-1] > 0 and not values[:-1].any()
+    with pytest.raises(ValueError, match=r"`max_steps` \(=0\) must be at least 1"):
+        analysis.episode_sensitivities(actor, net, episodes=3, max_steps=0, key=key)
+
+
+# Traces
+
+
+def test_durability_and_period_are_what_the_recurrence_does():
+    cell = zoo.FFM(3, 4, traces=3, contexts=2, t_e=50.0, key=jax.random.key(0))
+    durability, period = analysis.trace_durability(cell, beta=0.02), analysis.context_period(cell)
+    assert durability.shape == (3,) and period.shape == (2,)
+    gamma = np.asarray(cell.recurrence().both)
+    np.testing.assert_allclose(np.abs(gamma[:, 0]) ** durability, 0.02, rtol=1e-9)
+    np.testing.assert_allclose(gamma[0, 1] ** period[1], abs(gamma[0, 1]) ** period[1], rtol=1e-9)
+    np.testing.assert_allclose(durability, np.log(0.02) / -np.abs(cell.alpha))
+    np.testing.assert_allclose(period, [1, 50])
+    later = eqx.tree_at(lambda c: (c.alpha, c.omega), cell, (2 * cell.alpha, cell.omega / 3))
+    np.testing.assert_allclose(
+        analysis.trace_durability([cell, later], 0.02), [durability, durability / 2]
+    )
+    np.testing.assert_allclose(analysis.context_period((cell, later)), [period, 3 * period])
+
+
+def test_traces_that_never_end():
+    cell = zoo.FFM(2, 2, traces=2, contexts=2, decay=False, context=False, key=jax.random.key(0))
+    assert np.all(np.isinf(analysis.trace_durability(cell)))
+    assert np.all(np.isinf(analysis.context_period(cell)))
+    free = zoo.FFM(2, 2, traces=3, contexts=2, hadamard=True, key=jax.random.key(0))
+    assert analysis.trace_durability([free]).shape == (1, 3, 2)
+
+
+def test_other_cells_have_no_traces():
+    with pytest.raises(TypeError, match=r"`cells` \(a GRU\) must be a zoo.FFM"):
+        analysis.trace_durability(zoo.get("gru", hidden=2))
+    with pytest.raises(ValueError, match=r"`beta` \(=1.0\) must be between 0 and 1"):
+        analysis.trace_durability(zoo.get("ffm", hidden=2), beta=1.0)
+
+
+# Eigenvalues
+
+
+def test_eigenvalues_of_a_trace_unit_are_modulus_and_phase():
+    cell = zoo.RTU(2, 5, key=jax.random.key(0))
+    r, theta = np.exp(-np.exp(cell.parameters.nu)), np.exp(cell.parameters.theta)
+    np.testing.assert_allclose(analysis.eigenvalues(cell), r * np.exp(1j * theta), rtol=1e-12)
+    other = zoo.RTU(2, 5, r_min=0.5, key=jax.random.key(1))
+    both = analysis.eigenvalues([cell, other])
+    np.testing.assert_array_equal(both, [analysis.eigenvalues(c) for c in (cell, other)])
+
+
+def _sorted(values):
+    return np.sort_complex(np.round(values, 9))
+
+
+def _linear():
+    kinds = zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell, zoo.AbstractTwoAxisCell
+    cells = jax.eval_shape(lambda: {name: zoo.get(name, hidden=2) for name in zoo.names()})
+    return [
+        pytest.param(
+            name, marks=[] if name in ("lru", "ffm", "mingru", "fwp") else pytest.mark.slow
+        )
+        for name, cell in cells.items()
+        if isinstance(cell, kinds)
+    ]
+
+
+@pytest.mark.parametrize("name", _linear())
+def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
+    small = {"traces": 2, "contexts": 2} if name == "ffm" else {}
+    cell = zoo.get(name, hidden=2, inputs=2, **small)
+    x = jnp.array([0.3, -1.2])
+    got = analysis.eigenvalues(cell, x=x)
+    state = cell.init_state()
+    if np.iscomplexobj(state):
+        got = np.concatenate([got, got.conj()])
+    assert len(got) == cell.state_size
+    parts = [np.real, np.imag] if np.iscomplexobj(state) else [np.real]
+
+    def real_step(numbers):
+        shape = (len(parts), *state.shape)
+        parted = numbers.reshape(shape)
+        state_in = jax.lax.complex(*parted) if len(parts) == 2 else parted[0]
+        out = cell.step(state_in, x)[0]
+        return jnp.concatenate([jnp.ravel(p(out)) for p in (jnp.real, jnp.imag)[: len(parts)]])
+
+    jacobian = jit(jax.jacobian(real_step))(jnp.zeros(cell.state_size))
+    np.testing.assert_allclose(_sorted(got), _sorted(np.linalg.eigvals(jacobian)), atol=1e-8)
+
+
+def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
+    cell = zoo.Elman(2, 4, key=jax.random.key(0))
+    state, x = jnp.array([0.1, -0.4, 0.2, 0.9]), jnp.array([0.5, -0.3])
+    slope = 1 - cell.step(state, x)[0] ** 2
+    expected = np.linalg.eigvals(np.asarray(slope)[:, None] * np.asarray(cell.u[:, 0]))
+    got = analysis.eigenvalues(cell, state=state, x=x)
+    np.testing.assert_allclose(_sorted(got), _sorted(expected))
+    at_rest = (1 - np.tanh(cell.b) ** 2) * cell.u[:, 0]
+    np.testing.assert_allclose(
+        _sorted(analysis.eigenvalues(cell)), _sorted(np.linalg.eigvals(np.asarray(at_rest)))
+    )
+
+
+def test_eigenvalues_of_a_stack_are_those_of_its_layers():
+    """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
+    stack = zoo.get("rtu", hidden=2, inputs=3, layers=2)
+    layers = np.concatenate([analysis.eigenvalues(block.cell) for block in stack.blocks])
+    expected = np.concatenate([layers, layers.conj()])
+    np.testing.assert_allclose(_sorted(analysis.eigenvalues(stack)), _sorted(expected), atol=1e-8)
+
+
+# Pictures
+
+
+def test_sensitivities_are_drawn(tmp_path):
+    values = {"GRU": np.array([1.0, 1, 2]), "FFM": [np.array([0.0, 4]), np.array([1.0, 0, 0])]}
+    path = tmp_path / "a.png"
+    figure = draw_sensitivity(values, path, reward_memory_length=2, title="Task")
+    by_age, cumulated = figure.axes
+    np.testing.assert_allclose(by_age.get_lines()[0].get_ydata(), [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(by_age.get_lines()[2].get_xdata(), [1.5, 1.5])
+    curve, dot = cumulated.get_lines()[:2]
+    np.testing.assert_allclose(curve.get_ydata(), [0, 0.5, 0.75, 1])
+    np.testing.assert_allclose((dot.get_xdata(), dot.get_ydata()), ([3], [1]))
+    texts = [text.get_text() for text in cumulated.get_legend().get_texts()]
+    assert texts == ["GRU: 3 for 90%", "FFM: 3 for 90%", "reward memory: 2"]
+    assert imread(path).shape == (600, 1500, 4)
+    with pytest.raises(ValueError, match="must hold at least one agent's"):
+        draw_sensitivity({})
+
+
+def test_traces_are_drawn(tmp_path):
+    cells = [zoo.FFM(2, 2, traces=3, contexts=2, key=jax.random.key(0))] * 2
+    durability, period = draw_traces(cells, tmp_path / "a.png", steps=[0, 1000]).axes
+    assert (len(durability.get_lines()), len(period.get_lines())) == (3, 2)
+    np.testing.assert_array_equal(durability.get_lines()[0].get_xdata(), [0, 1000])
+    np.testing.assert_allclose(
+        durability.get_lines()[2].get_ydata(), analysis.trace_durability(cells)[:, 2]
+    )
+    assert durability.get_xlabel() == "environment steps"
+    assert draw_traces(cells[:1]).axes[0].get_lines()[0].get_marker() == "o"
+    with pytest.raises(ValueError, match=r"`steps` \(1 of them\) must be as many as `cells` \(2\)"):
+        draw_traces(cells, steps=[0])
+    with pytest.raises(ValueError, match=r"`cells` \(=\[\]\) must hold at least one"):
+        draw_traces([])
+
+
+def test_eigenvalues_are_drawn(tmp_path):
+    values = np.array([[0.5 + 0.5j, -0.2], [0.6j, 0.1]])
+    figure = draw_eigenvalues(values, tmp_path / "a.png", steps=[0, 100])
+    axes, bar = figure.axes
+    (points,) = axes.collections
+    np.testing.assert_allclose(points.get_offsets(), [[0.5, 0.5], [-0.2, 0], [0, 0.6], [0.1, 0]])
+    np.testing.assert_array_equal(points.get_array(), [0, 0, 100, 100])
+    (circle,) = axes.get_lines()
+    np.testing.assert_allclose(np.hypot(*circle.get_data()), 1)
+    assert bar.get_ylabel() == "environment steps"
+    assert len(draw_eigenvalues(values[0]).axes) == 1

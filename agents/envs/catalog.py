@@ -132,14 +132,17 @@ _PREDICTION: Entries = {
 }
 
 _REMEMBERING: Entries = {
-    "Recall": (ActionSequence, {"rewards": RECALL, "title": "Recall"}),
-    "RecallVariation": (ActionSequence, {"rewards": RECALL_VARIATION, "title": "RecallVariation"}),
-    "RecallFour": (ActionSequence, {"rewards": RECALL_FOUR, "title": "RecallFour"}),
-    "Gravity": (Gravity, {}),
-    "HallwayCookie": (HallwayCookie, {}),
-    "HallwayKeys": (HallwayKeys, {}),
+    "recall": (ActionSequence, {"rewards": RECALL, "title": "recall"}),
+    "recall_variation": (
+        ActionSequence,
+        {"rewards": RECALL_VARIATION, "title": "recall_variation"},
+    ),
+    "recall_four": (ActionSequence, {"rewards": RECALL_FOUR, "title": "recall_four"}),
+    "gravity": (Gravity, {}),
+    "hallway_cookie": (HallwayCookie, {}),
+    "hallway_keys": (HallwayKeys, {}),
     "MemoryS7": (MiniGridMemory, {"size": 7}),
-    "RedBlueDoors8x8": (RedBlueDoors, {"size": 8}),
+    "RedBlueDoors-8x8": (RedBlueDoors, {"size": 8}),
 }
 
 _BRAX: Entries = {

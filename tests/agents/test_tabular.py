@@ -92,7 +92,7 @@ def test_updates_by_hand(algorithm, trace_decay, limit):
 @pytest.mark.parametrize("trace_decay", [0.0, 0.7])
 def test_q_learning_finds_the_optimal_values(trace_decay):
     """Without pull, the cell is the whole state and nothing is random."""
-    env, params = envs.make("Gravity", rows=3, columns=3, pull=0.0, max_steps_in_episode=50)
+    env, params = envs.make("gravity", rows=3, columns=3, pull=0.0, max_steps_in_episode=50)
     train = functools.partial(
         train_table,
         env,
@@ -116,7 +116,7 @@ def test_q_learning_finds_the_optimal_values(trace_decay):
 
 # Action 0, then action 1: half of what Recall asks, which one bit is enough for.
 TWO_STEPS = ((0.0, 1.0), (0.0, 0.0))
-GAMES = {"Recall": RECALL, "two steps": TWO_STEPS}
+GAMES = {"recall": RECALL, "two steps": TWO_STEPS}
 
 
 @functools.cache
@@ -141,8 +141,8 @@ def late_returns(game, memory):
     ("game", "memory", "without"),
     # The best memoryless policies are stochastic and get 1/27 and 1/4.
     [
-        ("Recall", "B2", 1 / 27),
-        ("Recall", "OA1", 1 / 27),
+        ("recall", "B2", 1 / 27),
+        ("recall", "OA1", 1 / 27),
         ("two steps", "B1", 1 / 4),
         ("two steps", "O1", 1 / 4),
     ],
@@ -154,7 +154,7 @@ def test_learns_with_a_memory_what_it_cannot_learn_without(game, memory, without
 
 
 def test_seeds_differ_and_are_reproducible():
-    env, params = envs.make("Gravity", external_memory="O1")
+    env, params = envs.make("gravity", external_memory="O1")
     train = quick.jit(
         jax.vmap(lambda key: train_table(env, params, steps=400, points=2, key=key).table)
     )
@@ -181,12 +181,12 @@ def test_every_observation_has_its_row(space):
         (TypeError, "CartPole-v1", {}, r"`space` \(=Box.*\) must be Discrete or MultiDiscrete\."),
         (TypeError, "Pendulum-v1", {}, r"`env` must have Discrete actions, but they are Box"),
         (ValueError, "MemoryS7", {}, r"`env` has \d+ observations times 7 actions, which must be"),
-        (ValueError, "Gravity", {"steps": 10, "points": 3}, r"`steps` \(=10\) must be a positive"),
-        (ValueError, "Gravity", {"algorithm": "td"}, r"`algorithm` \(='td'\) must be 'sarsa' or"),
-        (ValueError, "Gravity", {"learning_rate": 0.0}, r"`learning_rate` \(=0\.0\) must be above"),
-        (ValueError, "Gravity", {"discount": 1.1}, r"`discount` \(=1\.1\) must be from 0 to 1\."),
-        (ValueError, "Gravity", {"trace_decay": -1.0}, r"`trace_decay` \(=-1\.0\) must be from 0"),
-        (ValueError, "Gravity", {"epsilon": 2.0}, r"`epsilon` \(=2\.0\) must be from 0 to 1\."),
+        (ValueError, "gravity", {"steps": 10, "points": 3}, r"`steps` \(=10\) must be a positive"),
+        (ValueError, "gravity", {"algorithm": "td"}, r"`algorithm` \(='td'\) must be 'sarsa' or"),
+        (ValueError, "gravity", {"learning_rate": 0.0}, r"`learning_rate` \(=0\.0\) must be above"),
+        (ValueError, "gravity", {"discount": 1.1}, r"`discount` \(=1\.1\) must be from 0 to 1\."),
+        (ValueError, "gravity", {"trace_decay": -1.0}, r"`trace_decay` \(=-1\.0\) must be from 0"),
+        (ValueError, "gravity", {"epsilon": 2.0}, r"`epsilon` \(=2\.0\) must be from 0 to 1\."),
     ],
 )
 def test_values_that_break_a_rule(error, name, options, message):

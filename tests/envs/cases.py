@@ -119,20 +119,20 @@ _PREDICTION = (
 )
 
 _REMEMBERING = (
-    Case("Recall", ends_first=True),
-    Case("RecallVariation", ends_first=True),
-    Case("RecallFour", ends_first=True),
-    Case("Gravity"),
-    Case("Gravity", {"external_memory": "O2"}),
+    Case("recall", ends_first=True),
+    Case("recall_variation", ends_first=True),
+    Case("recall_four", ends_first=True),
+    Case("gravity"),
+    Case("gravity", {"external_memory": "O2"}),
     Case("RepeatPreviousEasy", {"external_memory": "K2"}),
     Case("RepeatFirst", {"external_memory": "OA1"}),
     Case("MemoryChain-bsuite", {"external_memory": "O1", "num_bits": 3, "memory_length": 10}),
     Case("CartPole-v1", {"external_memory": "B2"}),
     Case("Pendulum-v1", {"external_memory": "K1"}),
-    Case("HallwayCookie"),
-    Case("HallwayKeys"),
+    Case("hallway_cookie"),
+    Case("hallway_keys"),
     Case("MemoryS7"),
-    Case("RedBlueDoors8x8"),
+    Case("RedBlueDoors-8x8"),
 )
 
 # Positions or velocities only are the same physics: `test_brax.py` looks at what is shown.

@@ -12,7 +12,7 @@ from agents import envs
 from agents.envs.action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION
 from tests.envs import quick
 
-TABLES = {"Recall": RECALL, "RecallVariation": RECALL_VARIATION, "RecallFour": RECALL_FOUR}
+TABLES = {"recall": RECALL, "recall_variation": RECALL_VARIATION, "recall_four": RECALL_FOUR}
 
 
 @functools.cache
@@ -90,9 +90,9 @@ def test_the_tables():
     """Written out in the rules: every sequence of actions and its return."""
     variation = {"000": 0, "001": 2, "010": 3, "011": 1, "100": -100, "101": -100, "110": -10}
     expected = {
-        "Recall": {a: float(a == (0, 1, 2)) for a in itertools.product(range(3), repeat=3)},
-        "RecallVariation": {tuple(map(int, k)): v for k, v in (variation | {"111": -10}).items()},
-        "RecallFour": {
+        "recall": {a: float(a == (0, 1, 2)) for a in itertools.product(range(3), repeat=3)},
+        "recall_variation": {tuple(map(int, k)): v for k, v in (variation | {"111": -10}).items()},
+        "recall_four": {
             (i, j): r
             for i, row in enumerate(
                 [(-5, 0.5, 1, 0.5), (0, 0.5, -0.5, 0.75), (0, 0.5, -5, 0.5), (0, 0.5, -5, 0.5)]
@@ -115,30 +115,30 @@ def test_the_tables():
 @pytest.mark.parametrize(
     ("name", "memory", "best"),
     [
-        ("Recall", None, 0.0),  # three different actions on one observation
-        ("Recall", "K1", 0.0),  # empty, then 0, then 0 again
-        ("Recall", "K2", 1.0),
-        ("Recall", "B1", 0.0),  # two contents, three actions
-        ("Recall", "B2", 1.0),
-        ("Recall", "O1", 0.0),
-        ("Recall", "O2", 1.0),
-        ("Recall", "OA1", 1.0),  # the last action tells the next one
-        ("RecallVariation", None, 0.0),
-        ("RecallVariation", "K1", 1.0),  # 0, then twice 1
-        ("RecallVariation", "K2", 3.0),
-        ("RecallVariation", "B1", 3.0),
-        ("RecallVariation", "B2", 3.0),
-        ("RecallVariation", "O1", 1.0),
-        ("RecallVariation", "O2", 3.0),
-        ("RecallVariation", "OA1", 3.0),
-        ("RecallFour", None, 0.5),
-        ("RecallFour", "K1", 1.0),
-        ("RecallFour", "K2", 1.0),
-        ("RecallFour", "B1", 1.0),
-        ("RecallFour", "B2", 1.0),
-        ("RecallFour", "O1", 1.0),
-        ("RecallFour", "O2", 1.0),
-        ("RecallFour", "OA1", 1.0),
+        ("recall", None, 0.0),  # three different actions on one observation
+        ("recall", "K1", 0.0),  # empty, then 0, then 0 again
+        ("recall", "K2", 1.0),
+        ("recall", "B1", 0.0),  # two contents, three actions
+        ("recall", "B2", 1.0),
+        ("recall", "O1", 0.0),
+        ("recall", "O2", 1.0),
+        ("recall", "OA1", 1.0),  # the last action tells the next one
+        ("recall_variation", None, 0.0),
+        ("recall_variation", "K1", 1.0),  # 0, then twice 1
+        ("recall_variation", "K2", 3.0),
+        ("recall_variation", "B1", 3.0),
+        ("recall_variation", "B2", 3.0),
+        ("recall_variation", "O1", 1.0),
+        ("recall_variation", "O2", 3.0),
+        ("recall_variation", "OA1", 3.0),
+        ("recall_four", None, 0.5),
+        ("recall_four", "K1", 1.0),
+        ("recall_four", "K2", 1.0),
+        ("recall_four", "B1", 1.0),
+        ("recall_four", "B2", 1.0),
+        ("recall_four", "O1", 1.0),
+        ("recall_four", "O2", 1.0),
+        ("recall_four", "OA1", 1.0),
     ],
 )
 def test_best_deterministic_policy(name, memory, best):
@@ -148,7 +148,7 @@ def test_best_deterministic_policy(name, memory, best):
 
 
 @pytest.mark.parametrize(
-    ("name", "best"), [("Recall", 1 / 27), ("RecallVariation", 0.0), ("RecallFour", 0.5625)]
+    ("name", "best"), [("recall", 1 / 27), ("recall_variation", 0.0), ("recall_four", 0.5625)]
 )
 def test_best_stochastic_memoryless_policy(name, best):
     """One distribution for all steps, on a fine grid of the simplex, then by simulation."""

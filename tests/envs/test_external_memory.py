@@ -165,7 +165,7 @@ def test_update_rules(observations, actions, memory):
 
 def test_the_environment_behind_it_is_the_same():
     """Rewards, flags, states and the first part of observations, with the same keys."""
-    (plain, params), (env, _) = envs.make("Gravity"), envs.make("Gravity", external_memory="OA2")
+    (plain, params), (env, _) = envs.make("gravity"), envs.make("gravity", external_memory="OA2")
     key = jax.random.key(0)
     observation, state = plain.reset(key, params)
     seen, augmented = env.reset(key, params)
@@ -237,11 +237,11 @@ def test_every_environment_takes_the_kinds_that_its_spaces_allow():
 @pytest.mark.parametrize(
     ("name", "memory", "message"),
     [
-        ("Gravity", "X1", r"`external_memory` \(='X1'\) must be K, B, O or OA and a"),
-        ("Gravity", "B", r"`external_memory` \(='B'\) must be"),
-        ("Gravity", "k1", r"`external_memory` \(='k1'\) must be"),
-        ("Gravity", "B1000", r"a size from 0 to 999, such as 'B1'\."),
-        ("Gravity", "B30", r"must leave fewer than 2\^31 actions, .* 4 by 2\^30\."),
+        ("gravity", "X1", r"`external_memory` \(='X1'\) must be K, B, O or OA and a"),
+        ("gravity", "B", r"`external_memory` \(='B'\) must be"),
+        ("gravity", "k1", r"`external_memory` \(='k1'\) must be"),
+        ("gravity", "B1000", r"a size from 0 to 999, such as 'B1'\."),
+        ("gravity", "B30", r"must leave fewer than 2\^31 actions, .* 4 by 2\^30\."),
         (
             "Pendulum-v1",
             "O1",
@@ -268,10 +268,10 @@ def test_a_memory_is_named_by_text():
 
 def test_from_the_command_line():
     options = parse_options(["external_memory=B1", "rows=4"], "--env-options")
-    env, params = envs.make("Gravity", **options)
+    env, params = envs.make("gravity", **options)
     assert (env.memory, env.env.rows, env.num_actions) == ("B1", 4, 8)
     algorithm = agents.PPO(
-        env="Gravity",
+        env="gravity",
         env_options=options,
         memory=zoo.spec("mlp", hidden=8),
         gradient=agents.TBPTT(length=8),

@@ -95,7 +95,7 @@ def test_transitions(options):
 
 
 def test_an_episode_begins_with_the_force_on():
-    env, params = envs.make("Gravity")
+    env, params = envs.make("gravity")
     observation, state = env.reset(jax.random.key(0), params)
     assert int(observation) == 10 and bool(state.force)
     assert (env.start, env.cookie, env.button) == ((2, 0), (0, 0), (2, 4))
@@ -125,7 +125,7 @@ def returns(env, params, act, episodes=512):
 
 def test_by_default_a_memoryless_policy_is_optimal():
     """Along the bottom, up at the button, back along the top: ten steps, no cell twice."""
-    env, params = envs.make("Gravity")
+    env, params = envs.make("gravity")
     policy = np.array(5 * [LEFT] + 4 * [RIGHT] + [UP] + 4 * [RIGHT] + [UP])
     np.testing.assert_allclose(best_value(env), DISCOUNT**9, rtol=1e-12)
     np.testing.assert_allclose(memoryless_value(env, policy), DISCOUNT**9, rtol=1e-12)
@@ -136,7 +136,7 @@ def test_by_default_a_memoryless_policy_is_optimal():
 
 def test_in_a_column_a_memory_is_better():
     """Every memoryless policy, and for each kind of memory one that does as well as sight."""
-    env, params = envs.make("Gravity", **COLUMN)
+    env, params = envs.make("gravity", **COLUMN)
     values = [memoryless_value(env, np.array(p)) for p in itertools.product((UP, DOWN), repeat=5)]
     best = best_value(env)
     np.testing.assert_allclose(best, DISCOUNT**5, rtol=1e-12)  # down, down, four times up
@@ -162,7 +162,7 @@ def test_in_a_column_a_memory_is_better():
         return jnp.where(up, UP, DOWN) + push * (o[0] == button), carry
 
     for memory, act in (("K1", with_k), ("B1", with_b), ("O1", with_o), ("OA1", with_o)):
-        env, params = envs.make("Gravity", external_memory=memory, **COLUMN)
+        env, params = envs.make("gravity", external_memory=memory, **COLUMN)
         np.testing.assert_allclose(returns(env, params, act, episodes=4), best, rtol=1e-5)
 
 
@@ -181,4 +181,4 @@ def test_in_a_column_a_memory_is_better():
 )
 def test_values_that_break_a_rule(error, options, message):
     with pytest.raises(error, match=message):
-        envs.make("Gravity", **options)
+        envs.make("gravity", **options)

@@ -296,7 +296,7 @@ def test_where_keys_lie():
         ),
     ],
 )
-@pytest.mark.parametrize("name", ["HallwayCookie", "HallwayKeys"])
+@pytest.mark.parametrize("name", ["hallway_cookie", "hallway_keys"])
 def test_values_that_break_a_rule(name, options, message):
     with pytest.raises(ValueError, match=message):
         envs.make(name, **options)
@@ -304,6 +304,6 @@ def test_values_that_break_a_rule(name, options, message):
 
 def test_a_layout_of_ones_own():
     one_room = tuple(row.replace("1", "0").replace("2", "0").replace("3", "0") for row in LAYOUT)
-    env, params = envs.make("HallwayCookie", layout=one_room)
+    env, params = envs.make("hallway_cookie", layout=one_room)
     observation, _ = env.reset(jax.random.key(0), params)
     assert int(observation[1].sum()) == len(FLOOR)

@@ -67,9 +67,9 @@ TOGGLE = (0.15, 0.15, 0.4, 0.02, 0.02, 0.24, 0.02)
     [
         ("MemoryS7", {}, MemoryEnv, {"size": 7}, memory_state, WALK, 245, 200),
         ("MemoryS7", {"view": 5}, MemoryEnv, {"size": 7}, memory_state, WALK, 60, 20),
-        ("RedBlueDoors8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 150, 200),
-        ("RedBlueDoors8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
-        ("RedBlueDoors8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
+        ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 150, 200),
+        ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
+        ("RedBlueDoors-8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
     ],
 )
 def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, limit, seeds):
@@ -109,7 +109,7 @@ def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, lim
 
 @pytest.mark.parametrize(
     ("name", "oracle", "inject"),
-    [("MemoryS7", MemoryEnv, memory_state), ("RedBlueDoors8x8", RedBlueDoorEnv, doors_state)],
+    [("MemoryS7", MemoryEnv, memory_state), ("RedBlueDoors-8x8", RedBlueDoorEnv, doors_state)],
 )
 def test_first_states_are_uniform(name, oracle, inject):
     env, params = envs.make(name)
@@ -168,7 +168,7 @@ def best_doors(s):
 
 
 @pytest.mark.parametrize(
-    ("name", "best"), [("MemoryS7", best_memory), ("RedBlueDoors8x8", best_doors)]
+    ("name", "best"), [("MemoryS7", best_memory), ("RedBlueDoors-8x8", best_doors)]
 )
 def test_an_oracle_gets_the_reward(name, best):
     env, params = envs.make(name)

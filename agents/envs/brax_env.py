@@ -288,7 +288,8 @@ class BraxEnvironment(Environment[EnvState, EnvParams]):
             else:
                 pool = _pool(self.env_name, self.backend, self.pool_size) if pool is None else pool
                 size = jax.tree.leaves(pool)[0].shape[0]
-                index = jax.random.randint(key, (), 0, size, jnp.int32)
+                # The remainder favors a state by at most size / 2^32.
+                index = jax.random.bits(key, dtype=jnp.uint32) % jnp.uint32(size)
                 full, pipeline_state = jax.tree.map(lambda x: jnp.asarray(x)[index], pool)
             time = jnp.int32(0)
             state = EnvState(

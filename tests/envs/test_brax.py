@@ -37,7 +37,7 @@ def played(env_name, backend="spring"):
     sample = quick.jit(jax.vmap(env.action_space(params).sample))
     records = [], []
     with brax_env._brax_settings():
-        index = jax.vmap(lambda key: jax.random.randint(key, (), 0, 1024, jnp.int32))(keys)
+        index = jax.vmap(lambda key: jax.random.bits(key, dtype=jnp.uint32))(keys) % 1024
         reset_keys = jax.random.split(jax.random.key(0), 1024)[index]
         brax_state = quick.jit(jax.vmap(env.brax.reset))(reset_keys)
         brax_step = quick.jit(jax.vmap(env.brax.step))

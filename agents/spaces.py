@@ -5,7 +5,7 @@ from typing import Any
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
-from agents.envs import encoding
+from agents.envs import MultiDiscrete, encoding
 from agents.envs.encoding import width
 
 __all__ = ["encode", "is_discrete", "width"]

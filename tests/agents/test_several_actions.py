@@ -13,6 +13,7 @@ import zoo
 from agents.distributions import Categorical
 from agents.ppo import PPO
 from agents.rollout import Actor
+from tests.envs import quick
 
 BOARD = {"board_size": 3, "ship_sizes": (2,)}
 
@@ -55,8 +56,13 @@ def test_a_rollout_stores_the_sum_of_the_parts(run):
     actor = Actor(*ppo.environment)
     runner = actor.reset(network, 5, key=jax.random.key(2))
     assert runner.action.shape == (5, 2)
-    _, step = jax.jit(actor.step)(network, runner, jax.random.key(3))
-    _, (policy, _) = jax.vmap(network.step)(runner.memory, step.inputs)
+
+    @quick.jit
+    def act(runner, key):
+        _, step = actor.step(network, runner, key)
+        return step, jax.vmap(network.step)(runner.memory, step.inputs)[1][0]
+
+    step, policy = act(runner, jax.random.key(3))
     assert policy.logits.shape == (5, 6)
     rows, columns = Categorical(policy.logits[:, :3]), Categorical(policy.logits[:, 3:])
     expected = rows.log_prob(step.action[:, 0]) + columns.log_prob(step.action[:, 1])

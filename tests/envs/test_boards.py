@@ -195,6 +195,16 @@ def test_mines_are_everywhere(level):
     assert (np.abs(mines.mean(0) - p) < 5 * np.sqrt(p * (1 - p) / len(mines))).all()
 
 
+def test_the_largest_boards():
+    """All bits of a word are columns."""
+    sizes = (32, 16, 2, 1)
+    ships = unpacked(resets(envs.Battleship(32, sizes), 2000).ships, 32)
+    assert (ships.sum((1, 2)) == sum(sizes)).all()
+    mines = unpacked(resets(envs.MineSweeper(32, 9), 2000).mines, 32)
+    assert (mines.sum((1, 2)) == 9).all()
+    assert ships.any(0)[:, [0, 31]].any(0).all() and mines.any(0)[:, [0, 31]].any(0).all()
+
+
 @functools.partial(quick.jit, static_argnums=(0, 1))
 def _random_returns(env, episodes):
     params = env.default_params

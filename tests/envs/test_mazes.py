@@ -66,7 +66,9 @@ def rooms_and_passages(is_open):
     )
 
 
-@pytest.mark.parametrize("size", [6, 10, pytest.param(18, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "size", [6, 10, *(pytest.param(size, marks=pytest.mark.slow) for size in (18, 30))]
+)
 def test_mazes_are_trees(size):
     is_open, *_ = mazes(size, 2000)
     rooms, passages = rooms_and_passages(is_open)

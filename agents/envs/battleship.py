@@ -55,8 +55,6 @@ class Battleship(LazyReset):
 
     needs_previous_action = True
 
-    needs_previous_action = True
-
     def __init__(self, board_size: int = 10, ship_sizes: Any = (2, 3, 3, 4)):
         """**Arguments:**
 

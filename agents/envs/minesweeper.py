@@ -52,8 +52,6 @@ class MineSweeper(LazyReset):
 
     needs_previous_action = True
 
-    needs_previous_action = True
-
     def __init__(self, board_size: int = 4, num_mines: int = 2):
         """**Arguments:**
 

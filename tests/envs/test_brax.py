@@ -230,7 +230,7 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
         envs.make("brax/ant-P")
     assert "brax/ant-P" in envs.names()
     assert main(["envs", "--filter", "brax/ant-P"]) == 0
-    listed = re.sub(r"[│\s]", "", capsys.readouterr().out)
+    listed = re.sub(r"[│–\s]", "", capsys.readouterr().out)
     assert "pipinstall'trace-zoo[brax]'" in listed
 
 

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import zoo
@@ -305,7 +306,7 @@ def _describe(name: str) -> tuple[str, str, str]:
     try:
         env, params = envs.make(name)
     except ModuleNotFoundError as error:  # an optional package, and the line that installs it
-        return str(error), "–", "–"
+        return escape(str(error)), "–", "–"
     spaces = env.observation_space(params), env.action_space(params)
     return _space(spaces[0]), _space(spaces[1]), str(envs.episode_steps(env, params))
 

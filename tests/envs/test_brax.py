@@ -1,6 +1,7 @@
 """brax itself is the oracle: the same state and actions, the same everything else."""
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from agents import envs
+from agents.__main__ import main
 from agents.envs import brax_env
 from agents.envs.adapter import gymnax_settings
 from agents.envs.brax_env import LAYOUTS, BraxEnvironment
@@ -54,15 +56,17 @@ def played(env_name, backend="spring"):
     return (first, *ours), (brax_first, *theirs)
 
 
-def check_steps(ours, theirs):
+def check_steps(ours, theirs, tolerance=1e-4):
     for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance)
 
 
 @every_environment
 def test_steps_equal_those_of_brax(env_name):
     ours, theirs = played(env_name)
-    check_steps(ours, theirs)
+    # Some angles of the humanoids are an arc cosine in float32, whose values next to zero are 0,
+    # 3.5e-4 and 4.9e-4.
+    check_steps(ours, theirs, tolerance=5e-4 if env_name.startswith("humanoid") else 1e-4)
     _, observation, reward, _ = ours
     assert observation.dtype == reward.dtype == np.float32
     assert observation.shape == (STEPS, SEEDS, LAYOUTS[env_name].size)
@@ -219,12 +223,15 @@ def test_the_layout_is_that_of_brax(env_name):
     assert state.obs.shape == (LAYOUTS[env_name].size,)
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch, capsys):
     monkeypatch.setattr(brax_env.importlib.util, "find_spec", lambda name: None)
     message = r"brax/ant needs the package brax: pip install 'trace-zoo\[brax\]'"
     with pytest.raises(ModuleNotFoundError, match=message):
         envs.make("brax/ant-P")
     assert "brax/ant-P" in envs.names()
+    assert main(["envs", "--filter", "brax/ant-P"]) == 0
+    listed = re.sub(r"[│–\s]", "", capsys.readouterr().out)
+    assert "pipinstall'trace-zoo[brax]'" in listed
 
 
 @pytest.mark.parametrize(

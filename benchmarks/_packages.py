@@ -55,7 +55,7 @@ def package_of(name: str) -> tuple[str, Callable[[], Any]] | None:
         except ModuleNotFoundError:
             return None
         factory = getattr(envs, name, None)
-        return None if factory is None else ("popgym", factory)
+        return ("popgym", factory) if isinstance(factory, type) else None
 
 
 def steps_per_second(make: Callable[[], Any], seconds: float) -> float:

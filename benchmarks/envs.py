@@ -1,7 +1,7 @@
 """Steps per second of every environment, against the Python package that it is true to.
 
 `python -m benchmarks.envs`. A jitted `lax.scan` over vmapped steps with random actions, resets
-included. The Python package steps one environment; ratios are to it. For brax they are to brax's own
+included. The Python package steps one environment; ratios are to it. For brax they are to its own
 wrappers with as many environments.
 
 python -m benchmarks.envs --names RepeatPreviousEasy brax/ant --envs 1 4096 --markdown
@@ -53,7 +53,7 @@ class Options:
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
 
 
-_QUICK = {"names": ("RepeatPreviousEasy", "gravity"), "envs": (1, 4), "python_seconds": 0.0}
+_QUICK = {"names": ("RepeatPreviousEasy", "recall"), "envs": (1, 4), "python_seconds": 0.0}
 
 
 def steps_for(num_envs: int) -> int:

@@ -70,6 +70,7 @@ bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.scans
 	$(BIN)/python -m benchmarks.gradients
 	$(BIN)/python -m benchmarks.ppo
+	$(BIN)/python -m benchmarks.envs
 
 clean:
 	rm -rf build dist site .cache .pytest_cache .ruff_cache .hypothesis

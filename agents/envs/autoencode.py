@@ -4,9 +4,8 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import struct
-from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int, Int32, UInt32
 
 from .card_game import SUITS, CardGame, at, deal, full_deck
 from .spaces import MultiDiscrete
@@ -51,43 +50,36 @@ class Autoencode(CardGame):
         """
         super().__init__(decks, MultiDiscrete((2, SUITS)), num_actions=SUITS, passes=2)
 
-    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, "2"], EnvState]:
+    def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, "2"], EnvState]:
         """Deal the first card of a full deck.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
-        - `params`: not used.
+        - `bits`: 32 random bits.
 
         **Returns:** mode 1 and the suit of the card, and the state.
         """
-        suit, remaining = deal(key, full_deck(self.decks))
+        suit, remaining = deal(bits, full_deck(self.decks))
         cards = jnp.zeros((self.num_cards,), jnp.int32).at[0].set(suit)
         state = EnvState(time=jnp.int32(0), remaining=remaining, cards=cards)
         return jnp.stack([jnp.int32(1), suit]), state
 
-    def step_env(
-        self,
-        key: PRNGKeyArray,
-        state: EnvState,
-        action: int | Int[Array, ""],
-        params: EnvParams,
-    ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Deal a card, or score the action. There is no auto-reset here: see `step`.
+    def play(
+        self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
+    ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""]]:
+        """Deal a card, or score the action.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
+        - `bits`: 32 random bits.
         - `state`: the state.
         - `action`: a suit, from 0 to 3.
-        - `params`: not used.
 
-        **Returns:** the mode and the suit of the new card, the new state, the reward, whether all
-        cards are recited, and an empty `info`.
+        **Returns:** the mode and the suit of the new card, the new state and the reward.
         """
         time = state.time + 1
         watching = time < self.num_cards
-        dealt, remaining = deal(key, state.remaining)
+        dealt, remaining = deal(bits, state.remaining)
         suit = jnp.where(watching, dealt, 0)
         here = watching & (jnp.arange(self.num_cards, dtype=jnp.int32) == time)
         scale = jnp.float32(1 / self.num_cards)
@@ -100,4 +92,4 @@ class Autoencode(CardGame):
         )
         # The mode tells what the next action is for, so it changes with the last card.
         mode = (time < self.num_cards - 1).astype(jnp.int32)
-        return jnp.stack([mode, suit]), state, reward, self.is_terminated(state, params), {}
+        return jnp.stack([mode, suit]), state, reward

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
@@ -129,7 +130,8 @@ class Concentration(Environment[Any, EnvParams]):
         places = jnp.arange(self.num_cards, dtype=jnp.int32)
         turned = places == action
         known = at(action, state.board)
-        dealt, remaining = deal(key, state.remaining)
+        bits = jax.random.bits(key, (), jnp.uint32)
+        dealt, remaining = deal(bits, state.remaining)
         new = known == self.kinds
         kind = jnp.where(new, dealt, known)
         board = jnp.where(turned, kind, state.board)

@@ -4,9 +4,8 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import struct
-from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int, Int32, UInt32
 
 from .card_game import (
     CARDS_PER_DECK,
@@ -61,47 +60,46 @@ class CountRecall(CardGame):
         if `deck_type` is not one of the three.
         """
         self.deck_type = deck_type
-        self.kinds = check_kinds(deck_type, tuple(KINDS))
-        self.most = check_positive("decks", decks) * CARDS_PER_DECK // self.kinds
-        super().__init__(decks, MultiDiscrete((self.kinds,) * 2), num_actions=self.most + 1)
+        kinds = check_kinds(deck_type, tuple(KINDS))
+        self.most = check_positive("decks", decks) * CARDS_PER_DECK // kinds
+        super().__init__(
+            decks,
+            MultiDiscrete((kinds,) * 2),
+            num_actions=self.most + 1,
+            kinds=kinds,
+            side_by_side=(2,),
+        )
 
-    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, "2"], EnvState]:
+    def begin(self, bits: UInt32[Array, "2"]) -> tuple[Int32[Array, "2"], EnvState]:
         """Deal the first card and the first question.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
-        - `params`: not used.
+        - `bits`: 32 random bits for each deck.
 
         **Returns:** the kind of the card and the kind asked for, and the state.
         """
         full = full_deck(self.decks, self.kinds)
-        observation, remaining = deal(key, jnp.stack([full, full]))
+        observation, remaining = deal(bits, jnp.stack([full, full]))
         state = EnvState(time=jnp.int32(0), remaining=remaining, query=observation[1])
         return observation, state
 
-    def step_env(
-        self,
-        key: PRNGKeyArray,
-        state: EnvState,
-        action: int | Int[Array, ""],
-        params: EnvParams,
-    ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action, then deal a card and a question. No auto-reset here: see `step`.
+    def play(
+        self, bits: UInt32[Array, "2"], state: EnvState, action: int | Int[Array, ""]
+    ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""]]:
+        """Score the action, then deal a card and a question.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
+        - `bits`: 32 random bits for each deck.
         - `state`: the state.
         - `action`: a count, from 0 to as many cards as there are of a kind.
-        - `params`: not used.
 
-        **Returns:** the kind of the new card and the kind asked for, the new state, the reward,
-        whether the decks are dealt out, and an empty `info`.
+        **Returns:** the kind of the new card and the kind asked for, the new state and the reward.
         """
         scale = jnp.float32(1 / (self.num_cards - 1))
         count = self.most - at(state.query, state.remaining[0])
         reward = jnp.where(action == count, scale, -scale)
-        observation, remaining = deal(key, state.remaining)
+        observation, remaining = deal(bits, state.remaining)
         state = EnvState(time=state.time + 1, remaining=remaining, query=observation[1])
-        return observation, state, reward, self.is_terminated(state, params), {}
+        return observation, state, reward

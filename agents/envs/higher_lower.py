@@ -5,9 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int, Int32, UInt32
 
 from .card_game import KINDS, CardGame, deal, full_deck
 
@@ -50,44 +49,37 @@ class HigherLower(CardGame):
 
         **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
-        super().__init__(decks, spaces.Discrete(RANKS), num_actions=2)
+        super().__init__(decks, spaces.Discrete(RANKS), num_actions=2, kinds=RANKS)
 
-    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
+    def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, ""], EnvState]:
         """Deal the first card of a full deck.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
-        - `params`: not used.
+        - `bits`: 32 random bits.
 
         **Returns:** the rank of the card, and the state.
         """
-        rank, remaining = deal(key, full_deck(self.decks, RANKS))
+        rank, remaining = deal(bits, full_deck(self.decks, RANKS))
         return rank, EnvState(time=jnp.int32(0), remaining=remaining, rank=rank)
 
-    def step_env(
-        self,
-        key: PRNGKeyArray,
-        state: EnvState,
-        action: int | Int[Array, ""],
-        params: EnvParams,
-    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Deal a card and compare it with the guess. There is no auto-reset here: see `step`.
+    def play(
+        self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""]]:
+        """Deal a card and compare it with the guess.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
+        - `bits`: 32 random bits.
         - `state`: the state.
         - `action`: 0 for higher, 1 for lower.
-        - `params`: not used.
 
-        **Returns:** the rank of the new card, the new state, the reward, whether the deck is dealt
-        out, and an empty `info`.
+        **Returns:** the rank of the new card, the new state and the reward.
         """
-        rank, remaining = deal(key, state.remaining)
+        rank, remaining = deal(bits, state.remaining)
         scale = jnp.float32(1 / self.num_cards)
         right = (rank > state.rank) == (jnp.asarray(action) == 0)
         reward = jnp.where(right, scale, -scale)
         reward = jnp.where(rank == state.rank, jnp.float32(0), reward)
         state = EnvState(time=state.time + 1, remaining=remaining, rank=rank)
-        return rank, state, reward, self.is_terminated(state, params), {}
+        return rank, state, reward

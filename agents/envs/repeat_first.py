@@ -5,9 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int, Int32, UInt32
 
 from .card_game import SUITS, CardGame, deal, full_deck
 
@@ -47,40 +46,33 @@ class RepeatFirst(CardGame):
         """
         super().__init__(decks, spaces.Discrete(SUITS), num_actions=SUITS)
 
-    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
+    def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, ""], EnvState]:
         """Deal the first card of a full deck.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
-        - `params`: not used.
+        - `bits`: 32 random bits.
 
         **Returns:** the suit of the card, and the state.
         """
-        suit, remaining = deal(key, full_deck(self.decks))
+        suit, remaining = deal(bits, full_deck(self.decks))
         return suit, EnvState(time=jnp.int32(0), remaining=remaining, first=suit)
 
-    def step_env(
-        self,
-        key: PRNGKeyArray,
-        state: EnvState,
-        action: int | Int[Array, ""],
-        params: EnvParams,
-    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action, then deal a card. There is no auto-reset here: see `step`.
+    def play(
+        self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""]]:
+        """Score the action, then deal a card.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
+        - `bits`: 32 random bits.
         - `state`: the state.
         - `action`: a suit, from 0 to 3.
-        - `params`: not used.
 
-        **Returns:** the suit of the new card, the new state, the reward, whether the deck is dealt
-        out, and an empty `info`.
+        **Returns:** the suit of the new card, the new state and the reward.
         """
         scale = jnp.float32(1 / (self.num_cards - 1))
         reward = jnp.where(action == state.first, scale, -scale)
-        suit, remaining = deal(key, state.remaining)
+        suit, remaining = deal(bits, state.remaining)
         state = EnvState(time=state.time + 1, remaining=remaining, first=state.first)
-        return suit, state, reward, self.is_terminated(state, params), {}
+        return suit, state, reward

@@ -5,11 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int, Int32, UInt32
 
-from .card_game import CARDS_PER_DECK, SUITS, CardGame, check_integer, deal, full_deck
+from .card_game import CARDS_PER_DECK, SUITS, CardGame, at, check_integer, deal, full_deck
 
 
 @struct.dataclass
@@ -57,46 +56,40 @@ class RepeatPrevious(CardGame):
                 f"{CARDS_PER_DECK} * decks (={self.num_cards})."
             )
 
-    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
+    def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, ""], EnvState]:
         """Deal the first card of a full deck.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
-        - `params`: not used.
+        - `bits`: 32 random bits.
 
         **Returns:** the suit of the card, and the state.
         """
-        suit, remaining = deal(key, full_deck(self.decks))
+        suit, remaining = deal(bits, full_deck(self.decks))
         recent = jnp.zeros((self.k,), jnp.int32).at[0].set(suit)
         return suit, EnvState(time=jnp.int32(0), remaining=remaining, recent=recent)
 
-    def step_env(
-        self,
-        key: PRNGKeyArray,
-        state: EnvState,
-        action: int | Int[Array, ""],
-        params: EnvParams,
-    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action, then deal a card. There is no auto-reset here: see `step`.
+    def play(
+        self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""]]:
+        """Score the action, then deal a card.
 
         **Arguments:**
 
-        - `key`: a PRNG key.
+        - `bits`: 32 random bits.
         - `state`: the state.
         - `action`: a suit, from 0 to 3.
-        - `params`: not used.
 
-        **Returns:** the suit of the new card, the new state, the reward, whether the deck is dealt
-        out, and an empty `info`.
+        **Returns:** the suit of the new card, the new state and the reward.
         """
         time = state.time + 1
         # The new card goes where the oldest of the last k is, and the oldest is the one asked for.
         oldest = time % self.k
         scale = jnp.float32(1 / (self.num_cards - self.k))
-        reward = jnp.where(action == state.recent[oldest], scale, -scale)
+        reward = jnp.where(action == at(oldest, state.recent), scale, -scale)
         reward = jnp.where(time >= self.k, reward, jnp.float32(0))
-        suit, remaining = deal(key, state.remaining)
-        recent = state.recent.at[oldest].set(suit)
+        suit, remaining = deal(bits, state.remaining)
+        here = jnp.arange(self.k, dtype=jnp.int32) == oldest
+        recent = jnp.where(here, suit, state.recent)
         state = EnvState(time=time, remaining=remaining, recent=recent)
-        return suit, state, reward, self.is_terminated(state, params), {}
+        return suit, state, reward

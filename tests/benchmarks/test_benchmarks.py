@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import _measure, _online, depth, gradients, scans
+from agents import envs
+from benchmarks import _measure, _online, _packages, depth, gradients, scans
+from benchmarks import envs as environments
 from benchmarks import zoo as cells
 
 
@@ -99,6 +101,39 @@ def test_depth(capsys):
         assert row["RTRL(4)"] == pytest.approx(1, abs=1e-12)  # one segment is BPTT
         assert row["TBPTT(2)"] < row["RTRL(2)"] < 1 - 1e-6 and "TBPTT(4)" not in row
     assert "| cell | layers | RTRL(2) |" in capsys.readouterr().out
+
+
+def test_envs(float32, capsys):
+    output = _measure.Output(markdown=True)
+    ours, alone = environments.run(environments.Options(quick=True, output=output))["envs"]
+    assert (ours["environment"], ours["package"]) == ("RepeatPreviousEasy", "popgym")
+    for num_envs in (1, 4):
+        assert ours[f"× {num_envs}"] == pytest.approx(
+            ours[f"steps/s, {num_envs}"] / ours["package's steps/s"]
+        )
+    assert alone["package"] == "" and "× 1" not in alone
+    _check_ratios([ours])
+    assert all(row["compile s"] > 0 and row["steps/s, 4"] > 0 for row in (ours, alone))
+    assert "| RepeatPreviousEasy | popgym |" in capsys.readouterr().out
+
+
+def test_every_environment_is_measured_once_and_against_its_package():
+    names = environments.distinct()
+    assert {"RepeatPreviousEasy", "gravity", "brax/ant"} <= set(names) <= set(envs.names())
+    assert not {"RepeatPrevious", "brax/ant-P", "brax/reacher-pomdp"} & set(names)
+    found = {name: (_packages.package_of(name) or ("",))[0] for name in names}
+    assert found["MemoryS7"] == "minigrid" and found["gravity"] == found["brax/ant"] == ""
+    assert sum(package == "popgym" for package in found.values()) == 3 * 16
+
+
+def test_environments_start_all_over_an_episode(float32):
+    env, params = envs.make("RepeatPreviousEasy")
+    states = environments.spread(env, params, 256)
+    assert len(np.unique(states.time)) > 40
+    run, arguments = environments.program(env, params, 256, 2, states)
+    after, (_, _, terminated, _) = jax.jit(run)(*arguments)
+    np.testing.assert_array_equal(terminated > 0, states.time >= 49)
+    np.testing.assert_array_equal(after.time, (states.time + 2) % 51)
 
 
 def test_sensitivity_of_the_named_cell_is_at_most_51_kilobytes(float32):

@@ -57,7 +57,8 @@ def rollout(case_index: int) -> Rollout:
         key_action, key_step = jax.random.split(key)
         action = actions.sample(key_action)
         out = env.step(key_step, state, action, params)
-        fresh = env.reset(jax.random.split(key_step)[1], params)
+        key_reset = key_step if CASES[case_index].one_key else jax.random.split(key_step)[1]
+        fresh = env.reset(key_reset, params)
         holds = (
             observations.contains(out[0]),
             observations.contains(out[5]["final_observation"]),

@@ -1,0 +1,186 @@
+"""A picture to draw on: positions and sizes in units, of which a board's cell is one."""
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+Color = tuple[int, int, int]
+
+PAPER: Color = (250, 249, 246)
+INK: Color = (38, 42, 51)
+GRAY: Color = (150, 155, 163)
+PALE: Color = (226, 227, 229)
+WALL: Color = (88, 94, 105)
+RED: Color = (205, 58, 58)
+BLUE: Color = (48, 105, 190)
+GREEN: Color = (46, 145, 86)
+ORANGE: Color = (226, 142, 34)
+WATER: Color = (214, 230, 244)
+
+HUES: tuple[Color, ...] = (
+    *(BLUE, RED, GREEN, ORANGE),
+    *((131, 88, 178), (30, 160, 170), (214, 95, 160), (140, 110, 60), (120, 160, 30), GRAY),
+)
+"""Colors of things that are only told apart, such as the channels of an observation."""
+
+HEADER = 1.3
+"""Height of the line above every picture."""
+
+_FONTS: dict[int, Any] = {}
+
+
+def faint(color: Color, share: float = 0.3) -> Color:
+    """The color of what the agent does not see.
+
+    **Arguments:**
+
+    - `color`: the color of the same thing in sight.
+    - `share`: how much of it is left, from 0 to 1; the rest is paper.
+
+    **Returns:** a color.
+    """
+    mixed = share * np.array(color) + (1 - share) * np.array(PAPER)
+    red, green, blue = (int(x) for x in np.round(mixed))
+    return red, green, blue
+
+
+class Canvas:
+    """A picture with a title above it. Places are (x, y) in units from the upper left corner."""
+
+    def __init__(self, width: float, height: float, scale: int, title: str):
+        """**Arguments:**
+
+        - `width`, `height`: size in units, without the title's line.
+        - `scale`: pixels per unit; at least 4.
+        - `title`: written above the picture, which is made as wide as it needs.
+
+        **Raises:** `TypeError` or `ValueError` if `scale` breaks its rule.
+        """
+        if isinstance(scale, bool) or not isinstance(scale, numbers.Integral):
+            raise TypeError(f"`scale` (={scale!r}) must be an integer.")
+        if scale < 4:
+            raise ValueError(f"`scale` (={scale}) must be at least 4.")
+        self.scale = int(scale)
+        needed = _font(round(0.6 * scale)).getlength(title) / scale + 0.8
+        self.width = max(width, needed)
+        self.left = (self.width - width) / 2  # what is drawn stays in the middle
+        size = (round(self.width * scale), round((height + HEADER) * scale))
+        self.image = Image.new("RGB", size, PAPER)
+        self._pen = ImageDraw.Draw(self.image)
+        self._write(0.4 * scale, 0.65 * scale, title, INK, 0.6, "lm")
+
+    def _at(self, x: float, y: float) -> tuple[int, int]:
+        return round((x + self.left) * self.scale), round((y + HEADER) * self.scale)
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: Color | None = None,
+        line: Color | None = None,
+        thickness: float = 0.06,
+    ) -> None:
+        """Draw a rectangle.
+
+        **Arguments:**
+
+        - `x`, `y`: its upper left corner.
+        - `width`, `height`: its size.
+        - `fill`: the color inside; none leaves what is there.
+        - `line`: the color of the border, if any.
+        - `thickness`: of the border.
+        """
+        left, top = self._at(x, y)
+        right, bottom = self._at(x + width, y + height)
+        corners = (left, top, max(right - 1, left), max(bottom - 1, top))
+        self._pen.rectangle(corners, fill=fill, outline=line, width=self._pixels(thickness))
+
+    def disc(
+        self, x: float, y: float, radius: float, fill: Color | None, line: Color | None = None
+    ) -> None:
+        """Draw a circle.
+
+        **Arguments:**
+
+        - `x`, `y`: its middle.
+        - `radius`: its radius.
+        - `fill`: the color inside, if any.
+        - `line`: the color of the border, if any.
+        """
+        corners = (*self._at(x - radius, y - radius), *self._at(x + radius, y + radius))
+        self._pen.ellipse(corners, fill=fill, outline=line, width=self._pixels(0.06))
+
+    def polygon(self, points: Sequence[tuple[float, float]], fill: Color) -> None:
+        """Draw a polygon.
+
+        **Arguments:**
+
+        - `points`: its corners.
+        - `fill`: the color inside.
+        """
+        self._pen.polygon([self._at(*point) for point in points], fill=fill)
+
+    def line(
+        self, points: Sequence[tuple[float, float]], color: Color, thickness: float = 0.1
+    ) -> None:
+        """Draw lines from point to point.
+
+        **Arguments:**
+
+        - `points`: where they lead.
+        - `color`: their color.
+        - `thickness`: their thickness.
+        """
+        places = [self._at(*point) for point in points]
+        self._pen.line(places, fill=color, width=self._pixels(thickness))
+
+    def text(
+        self, x: float, y: float, words: str, color: Color = INK, size: float = 0.6, to: str = "m"
+    ) -> None:
+        """Write a line.
+
+        **Arguments:**
+
+        - `x`, `y`: where; the height is that of the line's middle.
+        - `words`: what.
+        - `color`: the color of the letters.
+        - `size`: their height.
+        - `to`: whether x is the line's left end ("l"), its middle ("m") or its right end ("r").
+        """
+        self._write(*self._at(x, y), words, color, size, f"{to}m")
+
+    def paste(self, picture: np.ndarray, x: float, y: float) -> None:
+        """Put a picture onto this one.
+
+        **Arguments:**
+
+        - `picture`: its pixels.
+        - `x`, `y`: its upper left corner.
+        """
+        self.image.paste(Image.fromarray(picture), self._at(x, y))
+
+    def pixels(self) -> np.ndarray:
+        """What was drawn.
+
+        **Returns:** an array of shape `[height, width, 3]` and type uint8.
+        """
+        return np.asarray(self.image)
+
+    def _pixels(self, size: float) -> int:
+        return max(1, round(size * self.scale))
+
+    def _write(self, x: float, y: float, words: str, color: Color, size: float, anchor: str):
+        font = _font(max(4, round(size * self.scale)))
+        self._pen.text((x, y), words, fill=color, font=font, anchor=anchor)
+
+
+def _font(size: int) -> Any:
+    """Pillow's own font, which needs no file of the system."""
+    if size not in _FONTS:
+        _FONTS[size] = ImageFont.load_default(size)
+    return _FONTS[size]

@@ -67,7 +67,7 @@ def _minesweeper(env: Any, params: Any, state: Any, observation: Any, scale: int
     padded = np.pad(mines, 1).astype(int)
     near = sum(padded[y : y + n, x : x + n] for y in range(3) for x in range(3))
     exploded = bool(state.exploded)
-    words = "exploded" if exploded else f"{int(viewed.sum())} of {env.safe_cells}"
+    words = "exploded" if exploded else f"{int(viewed.sum())} of {env.safe_cells} cells"
     canvas = Canvas(n, n, scale, title(env, state, words))
     for row, column in np.ndindex(n, n):
         open_ = viewed[row, column]

@@ -26,8 +26,10 @@ HUES: tuple[Color, ...] = (
 )
 """Colors of things that are only told apart, such as the channels of an observation."""
 
-HEADER = 1.3
-"""Height of the line above every picture."""
+HEADER = 1.9
+"""Height of the two lines above every picture."""
+
+_NARROWEST = 7.0  # so that the lines can be read; they are made small enough to fit
 
 _FONTS: dict[int, Any] = {}
 
@@ -53,9 +55,11 @@ class Canvas:
     def __init__(self, width: float, height: float, scale: int, title: str):
         """**Arguments:**
 
-        - `width`, `height`: size in units, without the title's line.
+        - `width`, `height`: size in units, without the title's lines. Pictures of less than 7
+            units get margins at both sides.
         - `scale`: pixels per unit; at least 4.
-        - `title`: written above the picture, which is made as wide as it needs.
+        - `title`: one or two lines, written as small as they need to be. The size of a picture does
+            not depend on them, so that the frames of a film are equal.
 
         **Raises:** `TypeError` or `ValueError` if `scale` breaks its rule.
         """
@@ -64,13 +68,15 @@ class Canvas:
         if scale < 4:
             raise ValueError(f"`scale` (={scale}) must be at least 4.")
         self.scale = int(scale)
-        needed = _font(round(0.6 * scale)).getlength(title) / scale + 0.8
-        self.width = max(width, needed)
+        self.width = max(width, _NARROWEST)
         self.left = (self.width - width) / 2  # what is drawn stays in the middle
         size = (round(self.width * scale), round((height + HEADER) * scale))
         self.image = Image.new("RGB", size, PAPER)
         self._pen = ImageDraw.Draw(self.image)
-        self._write(0.4 * scale, 0.65 * scale, title, INK, 0.6, "lm")
+        for line, (words, color) in enumerate(zip(title.split("\n"), (INK, GRAY), strict=False)):
+            length = _font(round(0.6 * scale)).getlength(words) / scale
+            size = 0.6 * min(1.0, (self.width - 0.6) / max(length, 0.1))
+            self._write(0.3 * scale, (0.55 + 0.8 * line) * scale, words, color, size, "lm")
 
     def _at(self, x: float, y: float) -> tuple[int, int]:
         return round((x + self.left) * self.scale), round((y + HEADER) * self.scale)

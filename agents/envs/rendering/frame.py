@@ -54,7 +54,7 @@ def draw(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.
     what = "state" if observation is None else "observation"
     if observation is not None and np.ndim(observation) in (2, 3) and np.size(observation):
         return draw_planes(np.asarray(observation), scale, title(env, state))
-    return _draw_bars(_numbers(shown), scale, f"{title(env, state)}  {what}")
+    return _draw_bars(_numbers(shown), scale, title(env, state, what))
 
 
 def title(env: Any, state: Any, words: str = "") -> str:
@@ -66,11 +66,11 @@ def title(env: Any, state: Any, words: str = "") -> str:
     - `state`: its state.
     - `words`: what else is to be said.
 
-    **Returns:** the environment's name and the time.
+    **Returns:** two lines: the environment's name, and the time with the words.
     """
     time = getattr(state, "time", None)
-    parts = [env.name, *([] if time is None else [f"t = {int(time)}"]), *([words] if words else [])]
-    return "   ".join(parts)
+    parts = [*([] if time is None else [f"t = {int(time)}"]), *([words] if words else [])]
+    return f"{env.name}\n{', '.join(parts)}"
 
 
 @draw.register(Wrapper)
@@ -134,6 +134,9 @@ def _draw_bars(numbers: np.ndarray, scale: int, words: str) -> np.ndarray:
         words = f"{words}, {_MOST_BARS} of {len(numbers)}"
     width = 0.9 if len(shown) > 8 else 1.8
     canvas = Canvas(max(8.0, width * len(shown) + 1), 7, scale, words)
+    if len(shown) == 1:
+        canvas.text(canvas.width / 2, 3.2, f"{shown[0]:.3g}", INK, 2.0)
+        return canvas.pixels()
     middle = 3.4
     largest = max(1.0, float(np.abs(np.nan_to_num(shown)).max(initial=0)))
     canvas.line([(0.3, middle), (width * len(shown) + 0.7, middle)], GRAY, 0.05)

@@ -21,12 +21,13 @@ from .canvas import (
     WATER,
     Canvas,
     Color,
+    Number,
     faint,
 )
 from .frame import draw, title
 
 
-def agent(canvas: Canvas, row: float, column: float, color: Color = BLUE) -> None:
+def agent(canvas: Canvas, row: Number, column: Number, color: Color = BLUE) -> None:
     """Draw the agent in a cell.
 
     **Arguments:**

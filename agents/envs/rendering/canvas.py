@@ -1,13 +1,15 @@
 """A picture to draw on: positions and sizes in units, of which a board's cell is one."""
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from ..checks import check_at_least
+
 Color = tuple[int, int, int]
+Number = float | int | np.number
 
 PAPER: Color = (250, 249, 246)
 INK: Color = (38, 42, 51)
@@ -34,7 +36,7 @@ _NARROWEST = 7.0  # so that the lines can be read; they are made small enough to
 _FONTS: dict[int, Any] = {}
 
 
-def faint(color: Color, share: float = 0.3) -> Color:
+def faint(color: Color, share: Number = 0.3) -> Color:
     """The color of what the agent does not see.
 
     **Arguments:**
@@ -52,7 +54,7 @@ def faint(color: Color, share: float = 0.3) -> Color:
 class Canvas:
     """A picture with a title above it. Places are (x, y) in units from the upper left corner."""
 
-    def __init__(self, width: float, height: float, scale: int, title: str):
+    def __init__(self, width: Number, height: Number, scale: int, title: str):
         """**Arguments:**
 
         - `width`, `height`: size in units, without the title's lines. Pictures of less than 7
@@ -63,11 +65,7 @@ class Canvas:
 
         **Raises:** `TypeError` or `ValueError` if `scale` breaks its rule.
         """
-        if isinstance(scale, bool) or not isinstance(scale, numbers.Integral):
-            raise TypeError(f"`scale` (={scale!r}) must be an integer.")
-        if scale < 4:
-            raise ValueError(f"`scale` (={scale}) must be at least 4.")
-        self.scale = int(scale)
+        self.scale = check_at_least("scale", scale, 4)
         self.width = max(width, _NARROWEST)
         self.left = (self.width - width) / 2  # what is drawn stays in the middle
         size = (round(self.width * scale), round((height + HEADER) * scale))
@@ -78,18 +76,18 @@ class Canvas:
             size = 0.6 * min(1.0, (self.width - 0.6) / max(length, 0.1))
             self._write(0.3 * scale, (0.55 + 0.8 * line) * scale, words, color, size, "lm")
 
-    def _at(self, x: float, y: float) -> tuple[int, int]:
+    def _at(self, x: Number, y: Number) -> tuple[int, int]:
         return round((x + self.left) * self.scale), round((y + HEADER) * self.scale)
 
     def box(
         self,
-        x: float,
-        y: float,
-        width: float,
-        height: float,
+        x: Number,
+        y: Number,
+        width: Number,
+        height: Number,
         fill: Color | None = None,
         line: Color | None = None,
-        thickness: float = 0.06,
+        thickness: Number = 0.06,
     ) -> None:
         """Draw a rectangle.
 
@@ -107,7 +105,7 @@ class Canvas:
         self._pen.rectangle(corners, fill=fill, outline=line, width=self._pixels(thickness))
 
     def disc(
-        self, x: float, y: float, radius: float, fill: Color | None, line: Color | None = None
+        self, x: Number, y: Number, radius: Number, fill: Color | None, line: Color | None = None
     ) -> None:
         """Draw a circle.
 
@@ -121,7 +119,7 @@ class Canvas:
         corners = (*self._at(x - radius, y - radius), *self._at(x + radius, y + radius))
         self._pen.ellipse(corners, fill=fill, outline=line, width=self._pixels(0.06))
 
-    def polygon(self, points: Sequence[tuple[float, float]], fill: Color) -> None:
+    def polygon(self, points: Sequence[tuple[Number, Number]], fill: Color) -> None:
         """Draw a polygon.
 
         **Arguments:**
@@ -132,7 +130,7 @@ class Canvas:
         self._pen.polygon([self._at(*point) for point in points], fill=fill)
 
     def line(
-        self, points: Sequence[tuple[float, float]], color: Color, thickness: float = 0.1
+        self, points: Sequence[tuple[Number, Number]], color: Color, thickness: Number = 0.1
     ) -> None:
         """Draw lines from point to point.
 
@@ -146,7 +144,13 @@ class Canvas:
         self._pen.line(places, fill=color, width=self._pixels(thickness))
 
     def text(
-        self, x: float, y: float, words: str, color: Color = INK, size: float = 0.6, to: str = "m"
+        self,
+        x: Number,
+        y: Number,
+        words: str,
+        color: Color = INK,
+        size: Number = 0.6,
+        to: str = "m",
     ) -> None:
         """Write a line.
 
@@ -160,7 +164,7 @@ class Canvas:
         """
         self._write(*self._at(x, y), words, color, size, f"{to}m")
 
-    def paste(self, picture: np.ndarray, x: float, y: float) -> None:
+    def paste(self, picture: np.ndarray, x: Number, y: Number) -> None:
         """Put a picture onto this one.
 
         **Arguments:**
@@ -177,10 +181,10 @@ class Canvas:
         """
         return np.asarray(self.image)
 
-    def _pixels(self, size: float) -> int:
+    def _pixels(self, size: Number) -> int:
         return max(1, round(size * self.scale))
 
-    def _write(self, x: float, y: float, words: str, color: Color, size: float, anchor: str):
+    def _write(self, x: Number, y: Number, words: str, color: Color, size: Number, anchor: str):
         font = _font(max(4, round(size * self.scale)))
         self._pen.text((x, y), words, fill=color, font=font, anchor=anchor)
 

@@ -12,7 +12,7 @@ from ..higher_lower import HigherLower
 from ..multiarmed_bandit import MultiarmedBandit
 from ..repeat_first import RepeatFirst
 from ..repeat_previous import RepeatPrevious
-from .canvas import BLUE, GRAY, GREEN, INK, ORANGE, PALE, PAPER, RED, Canvas, Color, faint
+from .canvas import BLUE, GRAY, GREEN, INK, ORANGE, PALE, PAPER, RED, Canvas, Color, Number, faint
 from .frame import draw, title
 
 _RANKS = ("A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K")
@@ -22,7 +22,7 @@ _CARD = 2.6  # width of a card that is shown large
 
 
 def _symbol(
-    canvas: Canvas, x: float, y: float, size: float, kind: int, kinds: int, hidden: bool
+    canvas: Canvas, x: Number, y: Number, size: Number, kind: int, kinds: int, hidden: bool
 ) -> None:
     """What tells a card apart, around a place: a color, a suit (♠ ♦ ♣ ♥) or a rank."""
     red = kind == 0 if kinds == 2 else kind % 2 == 1
@@ -47,7 +47,7 @@ def _symbol(
         _stem(canvas, x, y, size, color)
 
 
-def _lobes(canvas: Canvas, x: float, y: float, size: float, color: Color, up: int) -> None:
+def _lobes(canvas: Canvas, x: Number, y: Number, size: Number, color: Color, up: int) -> None:
     """A heart, or with `up` = 1 the leaf of a spade."""
     for side in (-1, 1):
         canvas.disc(x + side * 0.38 * size, y, 0.42 * size, color)
@@ -56,20 +56,20 @@ def _lobes(canvas: Canvas, x: float, y: float, size: float, color: Color, up: in
     canvas.polygon([(x - 0.78 * size, edge), (x + 0.78 * size, edge), (x, tip)], color)
 
 
-def _stem(canvas: Canvas, x: float, y: float, size: float, color: Color) -> None:
+def _stem(canvas: Canvas, x: Number, y: Number, size: Number, color: Color) -> None:
     foot = y + size
     canvas.polygon([(x, y), (x + 0.35 * size, foot), (x - 0.35 * size, foot)], color)
 
 
 def _card(
     canvas: Canvas,
-    x: float,
-    y: float,
+    x: Number,
+    y: Number,
     kind: int | None,
     kinds: int,
     *,
     hidden: bool = False,
-    width: float = _CARD,
+    width: Number = _CARD,
     mark: Color | None = None,
 ) -> None:
     """A card with its upper left corner at a place; face down without a kind."""
@@ -82,14 +82,14 @@ def _card(
 
 
 def _large(
-    canvas: Canvas, x: float, words: str, kind: int | None, kinds: int, hidden: bool = False
+    canvas: Canvas, x: Number, words: str, kind: int | None, kinds: int, hidden: bool = False
 ) -> None:
     """A large card with words below it."""
     _card(canvas, x, 0.3, kind, kinds, hidden=hidden)
     canvas.text(x + _CARD / 2, 0.3 + 1.25 * _CARD + 0.5, words, GRAY if hidden else INK, 0.55)
 
 
-def _tiles(canvas: Canvas, y: float, cards: Any, kinds: int, marked: int, shown: int) -> None:
+def _tiles(canvas: Canvas, y: Number, cards: Any, kinds: int, marked: int, shown: int) -> None:
     """Small cards in rows, hidden but for one, and one with a mark around it."""
     for place, kind in enumerate(cards):
         row, column = divmod(place, _COLUMNS)
@@ -109,7 +109,7 @@ def _rows(cards: int) -> float:
     return 1.25 * -(-cards // _COLUMNS)
 
 
-def _clock(canvas: Canvas, y: float, time: int, steps: int) -> None:
+def _clock(canvas: Canvas, y: Number, time: int, steps: int) -> None:
     """How much of the episode is over."""
     canvas.box(0.3, y, 13, 0.25, PALE)
     canvas.box(0.3, y, 13 * min(time / steps, 1), 0.25, GRAY)

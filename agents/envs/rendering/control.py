@@ -8,7 +8,7 @@ import numpy as np
 from ..adapter import GymnaxEnvironment, gymnax_settings
 from ..cartpole import MAX_POSITION, CartPole
 from ..pendulum import Pendulum
-from .canvas import BLUE, GRAY, INK, ORANGE, PALE, RED, Canvas
+from .canvas import BLUE, GRAY, INK, ORANGE, PALE, RED, Canvas, Number
 from .frame import draw, draw_planes, title
 
 
@@ -39,7 +39,7 @@ def _draw_cart(
     return canvas.pixels()
 
 
-def _seen(canvas: Canvas, observation: Any, y: float) -> None:
+def _seen(canvas: Canvas, observation: Any, y: Number) -> None:
     """The numbers that the agent sees."""
     if observation is not None:
         numbers = ", ".join(f"{x:.3f}" for x in np.ravel(np.asarray(observation))[:4])

@@ -18,7 +18,7 @@ from ..brax_env import BraxEnvironment
 _MOST_FPS = 50  # viewers show faster ones slowly
 
 
-def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float = 5.0) -> None:
+def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int = 5.0) -> None:
     """Write frames as a GIF that repeats for ever, whole or not at all.
 
     Equal frames in a row become one that is shown for longer.

@@ -6,16 +6,16 @@ from typing import Any
 import jax
 import numpy as np
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment
 
 from ..wrappers import Wrapper
+from ..wrappers.base import check_environment
 from .canvas import BLUE, GRAY, HUES, INK, PALE, RED, Canvas
 
 _MOST_BARS = 48
 
 
 def render(
-    env: Environment, params: Any, state: Any, *, observation: Any = None, scale: int = 24
+    env: Any, params: Any, state: Any, *, observation: Any = None, scale: int = 24
 ) -> np.ndarray:
     """Draw a state of an environment, for people to look at.
 
@@ -37,9 +37,7 @@ def render(
     **Raises:** `TypeError` or `ValueError` if `scale` is not such an integer, or `env` is no
     environment.
     """
-    if not isinstance(env, Environment):
-        raise TypeError(f"`env` (={env!r}) must be a gymnax environment.")
-    return draw(env, params, state, observation, scale)
+    return draw(check_environment(env), params, state, observation, scale)
 
 
 @functools.singledispatch

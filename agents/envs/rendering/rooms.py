@@ -11,24 +11,38 @@ from ..hallway_cookie import BUTTON, HallwayCookie
 from ..hallway_keys import DOORS, GOAL, HallwayKeys
 from ..minigrid import MiniGrid
 from .boards import agent
-from .canvas import BLUE, GRAY, GREEN, INK, ORANGE, PALE, PAPER, RED, WALL, Canvas, Color, faint
+from .canvas import (
+    BLUE,
+    GRAY,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PAPER,
+    RED,
+    WALL,
+    Canvas,
+    Color,
+    Number,
+    faint,
+)
 from .frame import draw, title
 
 _COOKIE: Color = (158, 106, 56)
 
 
-def _cookie(canvas: Canvas, row: int, column: int, hidden: bool = False) -> None:
+def _cookie(canvas: Canvas, row: Number, column: Number, hidden: bool = False) -> None:
     x, y = column + 0.5, row + 0.5
     canvas.disc(x, y, 0.36, faint(_COOKIE) if hidden else _COOKIE)
     for dx, dy in ((-0.12, -0.1), (0.13, -0.05), (0, 0.15)):
         canvas.disc(x + dx, y + dy, 0.06, PAPER)
 
 
-def _button(canvas: Canvas, row: int, column: int, hidden: bool = False) -> None:
+def _button(canvas: Canvas, row: Number, column: Number, hidden: bool = False) -> None:
     canvas.box(column + 0.2, row + 0.2, 0.6, 0.6, faint(RED) if hidden else RED)
 
 
-def _key(canvas: Canvas, x: float, y: float, color: Color) -> None:
+def _key(canvas: Canvas, x: Number, y: Number, color: Color) -> None:
     """A key around the middle of a cell."""
     canvas.disc(x - 0.2, y, 0.16, None, color)
     canvas.line([(x - 0.04, y), (x + 0.36, y)], color)

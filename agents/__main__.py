@@ -1,4 +1,4 @@
-"""The command line: `python -m agents train | evaluate | compare | analyze | envs | cells`."""
+"""The command line, `python -m agents`: train, evaluate, play, compare, analyze, envs, cells."""
 
 import os
 import shlex
@@ -21,6 +21,7 @@ from agents.analysis import episode_sensitivities, value_memory_length
 from agents.analysis_plots import draw_sensitivity
 from agents.cli import Count, Switch, Train, build_algorithm
 from agents.logs import TrainingInterrupted
+from agents.play import Play
 from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
 from agents.ppo import PPO
 from agents.rollout import Actor
@@ -226,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     errors = Console(stderr=True, soft_wrap=True)
     command = tyro.cli(
-        Train | Evaluate | Compare | Analyze | Envs | Cells,  # pyright: ignore
+        Train | Evaluate | Play | Compare | Analyze | Envs | Cells,  # pyright: ignore
         prog="python -m agents",
         description="Agents with memory: train them, evaluate them, compare them.",
         args=words,

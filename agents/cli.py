@@ -2,7 +2,7 @@
 
 import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from agents.gradients import BPTT, RTRL, TBPTT, AbstractGradient
 from agents.ppo import PPO
 
 _DEFAULT: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(PPO)}
-_KeyValues = tyro.conf.UseAppendAction[
+KeyValues = tyro.conf.UseAppendAction[
     Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE")]
 ]
 Switch = tyro.conf.FlagCreatePairsOff[bool]
@@ -64,7 +64,7 @@ class TaskOptions:
 
     env: str
     """Name of the environment; `python -m agents envs` lists them."""
-    env_options: _KeyValues = ()
+    env_options: KeyValues = ()
     """An option of the environment; may be given several times."""
 
 
@@ -80,7 +80,7 @@ class MemoryOptions:
     """Cells above each other; more than one are joined by gated residual blocks."""
     credit: Literal["layerwise", "exact"] | None = None
     """What RTRL follows through several layers: layerwise by default; exact is for small ones."""
-    memory_options: _KeyValues = ()
+    memory_options: KeyValues = ()
     """An option of the cell; may be given several times."""
     encoder_size: Count = _DEFAULT["encoder_size"]
     """Width of the layer in front of the memory."""
@@ -208,10 +208,7 @@ def build_algorithm(options: Train) -> PPO:
         **({} if memory.credit is None else {"credit": memory.credit}),
     )
     env_options = parse_options(options.task.env_options, "--env-options")
-    try:  # made first on its own, so that its wrong options are told as such
-        make(options.task.env, **env_options)
-    except TypeError as error:
-        raise ValueError(f"--env-options: {error}") from error
+    make_environment(options.task.env, env_options)  # so that its wrong options are told as such
     return PPO(
         **same
         | {
@@ -247,6 +244,28 @@ def build_gradient(options: GradientOptions) -> AbstractGradient:
     if options.gradient == "tbptt":
         return TBPTT(**({"length": given["segment"]} if given else {}))
     return RTRL(**given) if options.gradient == "rtrl" else BPTT()
+
+
+def make_environment(name: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The environment that options of the command line describe.
+
+    **Arguments:**
+
+    - `name`: its name.
+    - `options`: as parsed.
+
+    **Returns:**
+
+    The environment and its parameters.
+
+    **Raises:**
+
+    - `ValueError`: if there is no such environment, or an option is wrong.
+    """
+    try:
+        return make(name, **options)
+    except TypeError as error:
+        raise ValueError(f"--env-options: {error}") from error
 
 
 def parse_options(texts: Sequence[str], flag: str) -> dict[str, Any]:

@@ -17,16 +17,22 @@ Importing the module sets matplotlib's style: import it in the page's first bloc
 (`exec="1" session="…"`), before the figures are made. A block that raises stops a strict build.
 """
 
+import base64
 import html
 import io
 import re
+from typing import Any
 
+import jax
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from PIL import Image
+
+from agents import envs
 
 _INK = "#010203"  # replaced by the color of the page's text
 
@@ -82,3 +88,47 @@ def picture(figure: Figure, description: str, *, caption: bool = True) -> str:
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{text}" ', 1)
     below = f"<figcaption>{text}</figcaption>" if caption else ""
     return f'<figure class="picture">{svg}{below}</figure>'
+
+
+def frame(name: str, description: str, *, steps: int = 12, seed: int = 0, **options: Any) -> str:
+    """An environment's picture after some random actions.
+
+    **Arguments:**
+
+    - `name`, `options`: those of `agents.envs.make`.
+    - `description`: what it shows, printed under the picture too.
+    - `steps`: how many actions; the picture is of the last state before an episode's end.
+    - `seed`: root of the randomness.
+
+    **Returns:**
+
+    An HTML `figure` element.
+    """
+    env, params = envs.make(name, **options)
+    space = env.action_space(params)
+
+    def play(key):
+        reset_key, key = jax.random.split(key)
+
+        def step(carry, key):
+            present, over = carry
+            action_key, step_key = jax.random.split(key)
+            action = space.sample(action_key)
+            observation, state, _, *ends, _ = env.step(step_key, present[1], action, params)
+            over = over | ends[0] | ends[1]
+            new = (observation, state)
+            return (jax.tree.map(lambda a, b: jax.lax.select(over, a, b), present, new), over), None
+
+        start = (env.reset(reset_key, params), jax.numpy.bool_(False))
+        return jax.lax.scan(step, start, jax.random.split(key, steps))[0][0]
+
+    quickly = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    compiled = jax.jit(play, compiler_options=quickly)
+    observation, state = jax.device_get(compiled(jax.random.key(seed)))
+    pixels = envs.render(env, params, state, observation=observation)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    text = html.escape(description)
+    image = f'<img alt="{text}" src="data:image/png;base64,{data}">'
+    return f'<figure class="picture">{image}<figcaption>{text}</figcaption></figure>'

@@ -31,6 +31,7 @@ from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
 from .red_blue_doors import RedBlueDoors
 from .registry import episode_steps, make, names, needs_previous_action
+from .rendering import render, save_brax_html, save_gif
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
 from .spaces import MultiDiscrete
@@ -85,6 +86,9 @@ __all__ = [
     "mean_squared_return_error",
     "names",
     "needs_previous_action",
+    "render",
+    "save_brax_html",
+    "save_gif",
     "trace_conditioning_stream",
     "trace_conditioning_targets",
     "wrappers",

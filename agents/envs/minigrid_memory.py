@@ -90,7 +90,7 @@ class MiniGridMemory(MiniGrid):
             shown=shown.astype(jnp.int32),
             upper=upper.astype(jnp.int32),
         )
-        return self.look(self._map(state), state), state
+        return self.look(self.map(state), state), state
 
     def step_env(
         self,
@@ -111,7 +111,7 @@ class MiniGridMemory(MiniGrid):
         **Returns:** the view, the new state, the reward, whether an end is reached, and an empty
         `info`.
         """
-        tiles = self._map(state)
+        tiles = self.map(state)
         state, _, _ = self.moved(tiles, state, action)
         right = jnp.where(state.shown == state.upper, self._middle - 1, self._middle + 1)
         ended = self.is_terminated(state, params)
@@ -119,7 +119,15 @@ class MiniGridMemory(MiniGrid):
         reward = jnp.where(ended & (state.y == right), 1 - jnp.float32(0.9) * used, jnp.float32(0))
         return self.look(tiles, state), state, reward, ended, {}
 
-    def _map(self, state: EnvState) -> Int32[Array, "height width"]:
+    def map(self, state: EnvState) -> Int32[Array, "height width"]:
+        """The map of a state.
+
+        **Arguments:**
+
+        - `state`: the state.
+
+        **Returns:** the tiles.
+        """
         tiles = put(jnp.asarray(self._tiles), 1, self._middle - 1, state.shown)
         tiles = put(tiles, self._fork, self._middle - 2, state.upper)
         return put(tiles, self._fork, self._middle + 2, KEY + BALL - state.upper)

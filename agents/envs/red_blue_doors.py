@@ -101,7 +101,7 @@ class RedBlueDoors(MiniGrid):
             red_open=jnp.bool_(False),
             blue_open=jnp.bool_(False),
         )
-        return self.look(self._map(state), state), state
+        return self.look(self.map(state), state), state
 
     def step_env(
         self,
@@ -122,7 +122,7 @@ class RedBlueDoors(MiniGrid):
         **Returns:** the view, the new state, the reward, whether the blue door is open, and an
         empty `info`.
         """
-        after, x, y = self.moved(self._map(state), state, action)
+        after, x, y = self.moved(self.map(state), state, action)
         toggles = jnp.asarray(action, jnp.int32) == TOGGLE
         red = toggles & (x == self._red_x) & (y == state.red_y)
         blue = toggles & (x == self._blue_x) & (y == state.blue_y)
@@ -131,9 +131,17 @@ class RedBlueDoors(MiniGrid):
         ended = self.is_terminated(state, params)
         used = state.time / jnp.float32(params.max_steps_in_episode)
         reward = jnp.where(ended & red_was_open, 1 - jnp.float32(0.9) * used, jnp.float32(0))
-        return self.look(self._map(state), state), state, reward, ended, {}
+        return self.look(self.map(state), state), state, reward, ended, {}
 
-    def _map(self, state: EnvState) -> Int32[Array, "height width"]:
+    def map(self, state: EnvState) -> Int32[Array, "height width"]:
+        """The map of a state.
+
+        **Arguments:**
+
+        - `state`: the state.
+
+        **Returns:** the tiles.
+        """
         red = jnp.where(state.red_open, RED_OPEN, RED_CLOSED)
         blue = jnp.where(state.blue_open, BLUE_OPEN, BLUE_CLOSED)
         tiles = put(jnp.asarray(self._tiles), self._red_x, state.red_y, red)

@@ -10,6 +10,7 @@ import jax
 import pytest
 import tyro
 from jax.experimental.compilation_cache import compilation_cache
+from PIL import Image
 
 import zoo
 from agents import PPO
@@ -226,6 +227,34 @@ def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, cap
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
+    film = tmp_path / "play.gif"
+    words = ["play", "--env", "t_maze", "--env-options", "corridor=1", "--out", str(film)]
+    assert main([*words, "--episodes", "2", "--seed", "1", "--fps", "10"]) == 0
+    text = capsys.readouterr().out
+    rows = re.findall(r"│ (\d) +│ (-?\d+\.\d+) +│ (\d+) +│", text)
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert f"film: {film}" in text
+    with Image.open(film) as frames:
+        # The first state of each episode, and one after each step; the time is in the picture.
+        assert frames.n_frames == 2 + sum(int(length) for *_, length in rows)
+        assert frames.info["duration"] == 100
+
+
+def test_play_shows_a_trained_agent_as_it_is_evaluated(trained, tmp_path, capsys):
+    film = tmp_path / "play.gif"
+    words = ["play", "--checkpoint", str(trained), "--agent", "1", "--out", str(film)]
+    assert main([*words, "--sample"]) == 0
+    assert re.search(r"│ 1 +│ -?\d\.\d+ +│ 51 +│", capsys.readouterr().out)
+    assert main([*words, "--steps", "4"]) == 0
+    assert re.search(r"│ 4, cut off by --steps 4 +│", capsys.readouterr().out)
+    with Image.open(film) as frames:
+        assert frames.n_frames == 5
+    # Another level with the same spaces.
+    assert main([*words, "--env", "RepeatPreviousEasy", "--steps", "2"]) == 0
+    assert "RepeatPrevious" in capsys.readouterr().out
+
+
 def test_envs_and_cells_are_listed(capsys):
     assert main(["envs", "--filter", "repeatfirst"]) == 0
     text = capsys.readouterr().out
@@ -261,6 +290,16 @@ def test_envs_and_cells_are_listed(capsys):
         ("compare {run} --out {new}/a/b.png", "No such file or directory"),
         ("analyze {new}", "There is no checkpoint at"),
         ("analyze {run} --episodes 0 --out {new}.png", "`episodes` (=0) must be at least 1"),
+        ("play --out {new}.gif", "--env or --checkpoint must be given"),
+        ("play --env RepeatFrist --out {new}.gif", "`name` (='RepeatFrist') must be"),
+        ("play --env gravity --out {new}.html", "must end in .gif for Gravity"),
+        ("play --env gravity --out {new}/a.gif", "must be in a folder that exists"),
+        ("play --env gravity --out {new}.gif --steps 0", "--steps (=0) must be at least 1"),
+        ("play --env gravity --out {new}.gif --sample", "no meaning without --checkpoint"),
+        ("play --env gravity --out {new}.gif --steps 1 --fps 99", "`fps` (=99.0) must be from"),
+        ("play --checkpoint {new} --out {new}.gif", "There is no checkpoint at"),
+        ("play --checkpoint {run} --out {new}.gif --agent 2", "`seed` (=2) must be in 0 … 1"),
+        ("play --checkpoint {run} --env gravity --out {new}.gif", "another observation_space than"),
         ("envs --filter chess", "no environment's name contains 'chess'"),
     ],
 )
@@ -335,7 +374,9 @@ def test_a_second_interrupt_stops_at_once(tmp_path, capsys, monkeypatch):
     assert "stopped at once; the last checkpoint is kept" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "compare", "analyze", "envs", "cells"])
+@pytest.mark.parametrize(
+    "command", ["train", "evaluate", "play", "compare", "analyze", "envs", "cells"]
+)
 def test_every_option_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
         main([command, "--help"])

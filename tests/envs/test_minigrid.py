@@ -52,7 +52,7 @@ def our_steps(env, params, states, actions):
         return state, (info["final_observation"], reward, terminated, truncated)
 
     def episode(state, actions):
-        return env.look(env._map(state), state), jax.lax.scan(step, state, actions)[1]
+        return env.look(env.map(state), state), jax.lax.scan(step, state, actions)[1]
 
     return jax.vmap(episode)(states, actions)
 

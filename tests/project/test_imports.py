@@ -14,7 +14,7 @@ from tests.project import source
 ZOO_INFRASTRUCTURE = {"base", "finite", "kinds", "monoid", "registry", "stack", "windowed"}
 
 # Declared distributions whose import name is another one.
-IMPORT_NAMES = {"markdown-exec": "markdown_exec"}
+IMPORT_NAMES = {"markdown-exec": "markdown_exec", "pillow": "pil"}
 
 
 def _is_cell(module: str) -> bool:

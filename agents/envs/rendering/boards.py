@@ -1,0 +1,132 @@
+"""Pictures of boards and mazes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..battleship import Battleship
+from ..labyrinth import Labyrinth
+from ..minesweeper import MineSweeper
+from ..t_maze import TMaze
+from .canvas import (
+    BLUE,
+    GRAY,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PAPER,
+    RED,
+    WALL,
+    WATER,
+    Canvas,
+    Color,
+    Number,
+    faint,
+)
+from .frame import draw, title
+
+
+def agent(canvas: Canvas, row: Number, column: Number, color: Color = BLUE) -> None:
+    """Draw the agent in a cell.
+
+    **Arguments:**
+
+    - `canvas`: where to.
+    - `row`, `column`: its cell.
+    - `color`: its color.
+    """
+    canvas.disc(column + 0.5, row + 0.5, 0.34, color, INK)
+
+
+def _cells(words: Any, columns: int) -> np.ndarray:
+    """A set of cells as an array of Booleans, from rows of bits."""
+    bits = np.asarray(words, np.uint32)[:, None] >> np.arange(columns, dtype=np.uint32)
+    return (bits & 1).astype(bool)
+
+
+@draw.register(Battleship)
+def _battleship(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    n = env.board_size
+    ships, shots = _cells(state.ships, n), _cells(state.shots, n)
+    hits = int((ships & shots).sum())
+    canvas = Canvas(n, n, scale, title(env, state, f"{hits} of {env.parts} hit"))
+    for row, column in np.ndindex(n, n):
+        canvas.box(column, row, 1, 1, WATER, PAPER, 0.04)
+        ship, shot = ships[row, column], shots[row, column]
+        if ship:
+            canvas.box(column + 0.08, row + 0.08, 0.84, 0.84, RED if shot else (182, 192, 202))
+        elif shot:
+            canvas.disc(column + 0.5, row + 0.5, 0.18, INK)
+    return canvas.pixels()
+
+
+@draw.register(MineSweeper)
+def _minesweeper(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    n = env.board_size
+    mines, viewed = _cells(state.mines, n), _cells(state.viewed, n)
+    padded = np.pad(mines, 1).astype(int)
+    near = sum(padded[y : y + n, x : x + n] for y in range(3) for x in range(3))
+    exploded = bool(state.exploded)
+    words = "exploded" if exploded else f"{int(viewed.sum())} of {env.safe_cells} cells"
+    canvas = Canvas(n, n, scale, title(env, state, words))
+    for row, column in np.ndindex(n, n):
+        open_ = viewed[row, column]
+        canvas.box(column, row, 1, 1, PAPER if open_ else PALE, GRAY, 0.04)
+        middle = (column + 0.5, row + 0.5)
+        if mines[row, column]:
+            canvas.disc(*middle, 0.28, RED if exploded else faint(INK, 0.4))
+        else:
+            color = INK if open_ else (198, 200, 204)
+            canvas.text(*middle, str(near[row, column]), color, 0.6 if open_ else 0.4)
+    return canvas.pixels()
+
+
+@draw.register(Labyrinth)
+def _labyrinth(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    n = env.size + 1
+    free = _cells(state.open, n)
+    y, x = (int(place) for place in state.position)
+    explored = getattr(state, "explored", None)
+    visited = np.zeros((n, n), bool) if explored is None else _cells(explored, n)
+    words = "" if explored is None else f"{int(visited.sum())} of {int(free.sum())} cells"
+    canvas = Canvas(n, n, scale, title(env, state, words))
+    for row, column in np.ndindex(n, n):
+        color = faint(GREEN, 0.35) if visited[row, column] else PAPER
+        color = color if free[row, column] else WALL
+        near = max(abs(row - y), abs(column - x)) <= 1
+        canvas.box(column, row, 1, 1, color if near else _dimmed(color))
+    marks = [("S", state.start, INK)]
+    marks += [("G", state.goal, GREEN)] if explored is None else []
+    for letter, place, color in marks:
+        row, column = (int(number) for number in place)
+        canvas.text(column + 0.5, row + 0.5, letter, color, 0.8)
+    agent(canvas, y, x)
+    return canvas.pixels()
+
+
+def _dimmed(color: Color) -> Color:
+    """The color of a cell that is out of sight."""
+    red, green, blue = (round(0.8 * c + 0.2 * 160) for c in color)
+    return red, green, blue
+
+
+@draw.register(TMaze)
+def _t_maze(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    end, north = env.corridor, bool(state.goal_north)
+    canvas = Canvas(end + 3, 5, scale, title(env, state))
+    canvas.box(0, 0, end + 3, 5, WALL)
+    canvas.box(1, 2, end + 1, 1, PAPER)
+    canvas.box(1 + end, 1, 1, 3, PAPER)
+    goal = 1 if north else 3
+    canvas.box(1 + end, goal, 1, 1, faint(GREEN, 0.5))
+    position = int(state.position)
+    sign = ORANGE if position == 0 else faint(ORANGE)
+    # An arrow to the goal's side, on the start's cell: seen from there only.
+    tip, foot = (1.1, 1.8) if north else (3.9, 3.2)
+    canvas.polygon([(1.5, tip), (1.9, foot), (1.1, foot)], sign)
+    turned = bool(state.turned)
+    if turned:
+        canvas.text(1, 0.5, "turned", PAPER, 0.6, "l")
+    agent(canvas, 2, 1 + position)
+    return canvas.pixels()

@@ -1,0 +1,201 @@
+"""Pictures: every environment has one, it shows the state, and films can be read back."""
+
+import jax
+import numpy as np
+import pytest
+from PIL import Image
+
+from agents import envs
+from agents.envs import wrappers
+from tests.envs import quick
+from tests.envs.cases import CASES
+
+STEPS = 8
+HEADER = 46  # pixels of the title, which has the time
+
+# brax draws itself. Of gymnax, the rows that compile slowly have pictures of their own below.
+_THEIRS = ("-v0", "-v1", "-MinAtar", "-bsuite", "-misc")
+DRAWN = [
+    case
+    for case in CASES
+    if not case.name.startswith("brax/") and not (case.slow and case.name.endswith(_THEIRS))
+]
+
+
+def _kind(case):
+    """What is drawn alike: levels of one game are."""
+    env = envs.make(case.name, **case.options)[0]
+    return case.name if isinstance(env, envs.GymnaxEnvironment) else type(env)
+
+
+FAMILIES = {_kind(case): case for case in reversed(DRAWN)}
+
+
+def walked(case):
+    """The environment, its parameters, and observation and state at first and after each step."""
+    env, params = envs.make(case.name, **case.options)
+
+    def run(key):
+        first = env.reset(key, params)
+
+        def step(carry, key):
+            key_action, key_step = jax.random.split(key)
+            action = env.action_space(params).sample(key_action)
+            carry = env.step(key_step, carry[1], action, params)[:2]
+            return carry, carry
+
+        return first, jax.lax.scan(step, first, jax.random.split(key, STEPS))[1]
+
+    return env, params, *jax.device_get(quick.jit(run)(jax.random.key(1)))
+
+
+def check_picture(picture):
+    assert picture.ndim == 3 and picture.shape[2] == 3
+    assert picture.dtype == np.uint8
+    body = picture[HEADER:].reshape(-1, 3)
+    assert (body != body[0]).any()
+
+
+def check_render(env, params, state, observation):
+    picture = envs.render(env, params, state, observation=observation)
+    check_picture(picture)
+    check_picture(envs.render(env, params, state))
+    again = envs.render(env, params, state, observation=observation)
+    np.testing.assert_array_equal(picture, again)
+    return picture
+
+
+@pytest.mark.parametrize("case", [c for c in DRAWN if c not in FAMILIES.values()], ids=str)
+def test_every_level_has_a_picture(case):
+    env, params = envs.make(case.name, **case.options)
+    observation, state = quick.jit(env.reset)(jax.random.key(0), params)
+    check_render(env, params, state, observation)
+
+
+@pytest.mark.parametrize("case", FAMILIES.values(), ids=str)
+def test_every_environment_has_pictures_that_show_its_state(case):
+    env, params, (observation, state), later = walked(case)
+    first = check_render(env, params, state, observation)
+    pictures = []
+    for t in range(STEPS):
+        observation, state = jax.tree.map(lambda x, t=t: x[t], later)
+        pictures.append(envs.render(env, params, state, observation=observation))
+        assert pictures[-1].shape == first.shape
+    check_render(env, params, state, observation)
+    differs = [(first[HEADER:] != picture[HEADER:]).any() for picture in pictures]
+    assert any(differs) or case.name == "SimpleBandit-bsuite"  # which always shows a 1
+
+
+def test_hidden_truth_is_drawn():
+    env, params = envs.make("MineSweeperEasy")
+    state = env.reset(jax.random.key(0), params)[1]
+    moved = state.replace(mines=state.mines[::-1])
+    assert (state.mines != moved.mines).any()
+    assert (envs.render(env, params, state) != envs.render(env, params, moved)).any()
+
+
+def test_scale_is_pixels_per_cell():
+    env, params = envs.make("BattleshipEasy")
+    state = quick.jit(env.reset)(jax.random.key(0), params)[1]
+    small, large = (envs.render(env, params, state, scale=scale) for scale in (10, 20))
+    assert small.shape == (99, 80, 3)
+    assert large.shape == (198, 160, 3)
+
+
+def test_pictures_that_are_too_small():
+    env, params = envs.make("gravity")
+    state = env.reset(jax.random.key(0), params)[1]
+    with pytest.raises(ValueError, match=r"`scale` \(=3\) must be at least 4"):
+        envs.render(env, params, state, scale=3)
+
+
+def test_only_environments_are_drawn():
+    with pytest.raises(TypeError, match=r"`env` \(='gravity'\) must be a gymnax environment"):
+        envs.render("gravity", None, None)
+
+
+def test_a_wrapper_shows_what_is_inside():
+    env, params = envs.make("RepeatFirst")
+    observation, state = env.reset(jax.random.key(0), params)
+    wrapped = wrappers.Log(env)
+    seen, wrapped_state = wrapped.reset(jax.random.key(0), params)
+    expected = envs.render(env, params, state, observation=observation)
+    picture = envs.render(wrapped, params, wrapped_state, observation=seen)
+    np.testing.assert_array_equal(picture, expected)
+    # A vector is not what the game shows: its card is not known, and lies face down.
+    coded = wrappers.OneHot(env)
+    seen, coded_state = coded.reset(jax.random.key(0), params)
+    picture = envs.render(coded, params, coded_state, observation=seen)
+    np.testing.assert_array_equal(picture, envs.render(env, params, state))
+    assert (picture != expected).any()
+
+
+def test_a_planes_color_is_its_own():
+    env, params = envs.make("Breakout-MinAtar", mask="top")
+    observation, state = quick.jit(env.reset)(jax.random.key(0), params)
+    masked = envs.render(env, params, state, observation=observation)
+    whole = envs.render(env, params, state)
+    assert masked.shape == whole.shape
+    half = HEADER + 5 * 24
+    assert (masked[HEADER:half] != whole[HEADER:half]).any()  # the bricks
+    np.testing.assert_array_equal(masked[half:], whole[half:])
+
+
+def _frames(count, size=(6, 8)):
+    return [np.full((*size, 3), 20 * number, np.uint8) for number in range(count)]
+
+
+def test_a_gif_reads_back(tmp_path):
+    path = tmp_path / "film.gif"
+    envs.save_gif(_frames(5), path, fps=10)
+    with Image.open(path) as film:
+        assert film.n_frames == 5
+        assert film.size == (8, 6)
+        for number in range(5):
+            film.seek(number)
+            assert film.info["duration"] == 100
+            np.testing.assert_allclose(np.asarray(film.convert("RGB")), 20 * number, atol=2)
+    assert [file.name for file in tmp_path.iterdir()] == ["film.gif"]
+
+
+@pytest.mark.parametrize(
+    ("frames", "fps", "message"),
+    [
+        ([], 5, "`frames` must hold at least one frame"),
+        (_frames(2), 0, r"`fps` \(=0\) must be from 0.1 to 50"),
+        (_frames(2), 51, r"`fps` \(=51\) must be from 0.1 to 50"),
+        (
+            [*_frames(2), *_frames(1, (7, 8))],
+            5,
+            r"`frames\[2\]` \(of shape \(7, 8, 3\)\) must have the first one's shape",
+        ),
+        ([np.zeros((6, 8, 3))], 5, r"type float64\) must have shape \[height, width, 3\] and"),
+        ([np.zeros((6, 8), np.uint8)], 5, r"shape \(6, 8\) and type uint8\) must have shape"),
+    ],
+)
+def test_what_is_no_film_leaves_the_old_one(frames, fps, message, tmp_path):
+    path = tmp_path / "film.gif"
+    path.write_bytes(b"old")
+    with pytest.raises(ValueError, match=message):
+        envs.save_gif(frames, path, fps=fps)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["film.gif"]
+
+
+def test_a_film_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise OSError("the disk is full")
+
+    path = tmp_path / "film.gif"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(Image.Image, "save", fails)
+    with pytest.raises(OSError, match="the disk is full"):
+        envs.save_gif(_frames(2), path)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["film.gif"]
+
+
+def test_only_brax_has_a_page():
+    env, params = envs.make("gravity")
+    with pytest.raises(TypeError, match="must be an environment of brax"):
+        envs.save_brax_html(env, [env.reset(jax.random.key(0), params)[1]], "x.html")

@@ -61,6 +61,12 @@ def test_files_are_short(path: Path):
     assert lines < MAX_LINES, f"{source.name(path)} has {lines} lines, the limit is {MAX_LINES}"
 
 
+def test_no_build_products_are_tracked():
+    """Every clone downloads what is tracked, for ever."""
+    large = [str(p) for p in _tracked() if p.stat().st_size > 500_000 or p.suffix == ".whl"]
+    assert not large, large
+
+
 def test_nothing_is_left_over():
     found = [
         f"{source.name(path)}:{number}: {line.strip()}"

@@ -66,7 +66,7 @@ def _minesweeper(env: Any, params: Any, state: Any, observation: Any, scale: int
     n = env.board_size
     mines, viewed = _cells(state.mines, n), _cells(state.viewed, n)
     padded = np.pad(mines, 1).astype(int)
-    near = sum(padded[y : y + n, x : x + n] for y in range(3) for x in range(3))
+    near = np.sum([padded[y : y + n, x : x + n] for y, x in np.ndindex(3, 3)], axis=0)
     exploded = bool(state.exploded)
     words = "exploded" if exploded else f"{int(viewed.sum())} of {env.safe_cells} cells"
     canvas = Canvas(n, n, scale, title(env, state, words))

@@ -186,7 +186,7 @@ class Canvas:
 
     def _write(self, x: Number, y: Number, words: str, color: Color, size: Number, anchor: str):
         font = _font(max(4, round(size * self.scale)))
-        self._pen.text((x, y), words, fill=color, font=font, anchor=anchor)
+        self._pen.text((float(x), float(y)), words, fill=color, font=font, anchor=anchor)
 
 
 def _font(size: int) -> Any:

@@ -75,7 +75,8 @@ def save_brax_html(env: Environment, states: Sequence[Any], path: str | Path) ->
     **Raises:** `TypeError` if the environment is not brax's; `ValueError` without a state;
     `OSError` if the file cannot be written.
     """
-    inner, states = env, list(states)
+    inner: Any = env
+    states = list(states)
     while not isinstance(inner, BraxEnvironment):
         if not hasattr(inner, "env"):
             raise TypeError(f"`env` (={env!r}) must be an environment of brax.")

@@ -122,7 +122,7 @@ def _numbers(tree: Any) -> np.ndarray:
 
 
 def _is_key(x: Any) -> bool:
-    return hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return hasattr(x, "dtype") and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _draw_bars(numbers: np.ndarray, scale: int, words: str) -> np.ndarray:

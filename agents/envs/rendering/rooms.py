@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .. import minigrid
@@ -112,7 +114,7 @@ def _hallway_keys(env: Any, params: Any, state: Any, observation: Any, scale: in
 
 @draw.register(MiniGrid)
 def _minigrid(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
-    tiles = np.asarray(env.map(state))
+    tiles = np.asarray(env.map(jax.tree.map(jnp.asarray, state)))
     height, width = tiles.shape
     x, y, direction = int(state.x), int(state.y), int(state.direction)
     ahead = ((1, 0), (0, 1), (-1, 0), (0, -1))[direction]

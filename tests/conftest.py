@@ -58,6 +58,30 @@ def pytest_xdist_make_scheduler(config, log):
     return ByCell(config, log)
 
 
+# Linux lends a process 65,530 maps of memory, XLA takes some for every compiled program, and a
+# process that has none left crashes in the compiler.
+_MOST_MAPS = 30_000
+_TESTS_BETWEEN_LOOKS = 10
+_finished = 0
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Drop compiled programs before the system's limit on a process's maps is reached."""
+    global _finished
+    _finished += 1
+    if _finished % _TESTS_BETWEEN_LOOKS == 0 and _maps() > _MOST_MAPS:
+        jax.clear_caches()
+
+
+def _maps() -> int:
+    """How many maps of memory this process has; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps)
+    except OSError:
+        return 0
+
+
 @pytest.fixture
 def getkey():
     """A function that returns a new PRNG key at every call; the same sequence in every test."""

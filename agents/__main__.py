@@ -121,7 +121,7 @@ class Compare:
         options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
         learning_curve(runs, self.out, **options)
         console.print(table)
-        console.print(f"figure: {self.out}", highlight=False)
+        console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Analyze:
             title=algorithm.env,
         )
         console.print(table)
-        console.print(f"figure: {out}", highlight=False)
+        console.print(f"figure: {out}", soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)

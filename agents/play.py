@@ -78,7 +78,7 @@ class Play:
             cut = "" if episode.complete else f", cut off by --steps {self.steps}"
             table.add_row(str(number), f"{episode.total:.3f}", f"{episode.length}{cut}")
         console.print(table)
-        console.print(f"film: {self.out}", highlight=False)
+        console.print(f"film: {self.out}", soft_wrap=True, highlight=False)
 
     def _players(self) -> tuple[Environment, Any, Policy | None]:
         """The environment, its parameters, and who acts."""

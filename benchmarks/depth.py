@@ -160,7 +160,11 @@ def run(options: Options) -> dict[str, list[Row]]:
         options = replace(options, **_QUICK)
     if options.float64:
         jax.config.update("jax_enable_x64", True)
-    pairs = [rows_for(options, name, depth) for name in options.cells for depth in options.layers]
+    pairs = []
+    for name in options.cells:
+        for depth in options.layers:
+            pairs.append(rows_for(options, name, depth))
+            jax.clear_caches()  # the system lends a process so many maps for compiled programs
     tables = {name: [pair[i] for pair in pairs] for i, name in enumerate(("all", "lowest"))}
     dtype = jnp.zeros(()).dtype
     print(

@@ -70,6 +70,8 @@ bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.scans
 	$(BIN)/python -m benchmarks.gradients
 	$(BIN)/python -m benchmarks.ppo
+	$(BIN)/python -m benchmarks.zoo
+	$(BIN)/python -m benchmarks.depth
 	$(BIN)/python -m benchmarks.envs
 
 clean:

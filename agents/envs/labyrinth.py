@@ -9,7 +9,7 @@ from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Int, Int32, PRNGKeyArray, UInt32
 
 from . import bitboard
-from .card_game import check_integer
+from .checks import check_at_least, check_integer
 from .lazy_reset import LazyReset
 from .maze import Maze, generate
 from .spaces import MultiDiscrete
@@ -40,10 +40,11 @@ class Labyrinth(LazyReset):
     `step_env`.
     """
 
-    def __init__(self, size: int, episode_length: int):
+    def __init__(self, size: int = 10, episode_length: int = 1024):
         """**Arguments:**
 
-        - `size`: rows and columns of the maze, less one; even, from 6 to 30.
+        - `size`: rows and columns of the maze, less one; even, from 6 to 30. POPGym's Easy, Medium
+            and Hard have 10, 14 and 18.
         - `episode_length`: an episode has at most one step less; at least 2.
 
         **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
@@ -53,9 +54,7 @@ class Labyrinth(LazyReset):
         largest = bitboard.MAX_COLUMNS - 2
         if self.size % 2 or not 6 <= self.size <= largest:
             raise ValueError(f"`size` (={size}) must be even, and from 6 to {largest}.")
-        self.episode_length = check_integer("episode_length", episode_length)
-        if self.episode_length < 2:
-            raise ValueError(f"`episode_length` (={episode_length}) must be at least 2.")
+        self.episode_length = check_at_least("episode_length", episode_length, 2)
 
     @property
     def default_params(self) -> EnvParams:

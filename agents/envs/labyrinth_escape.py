@@ -36,24 +36,13 @@ class LabyrinthEscape(Labyrinth):
     the episode; it is truncated after `episode_length` - 1 steps (both, if the last step reaches
     the goal). The best return is \( 1 - d / 1024 \) for a goal d steps away. The same, step by
     step, as `LabyrinthEscape` of the Python package `popgym` 1.0.7 in the same maze; mazes have
-    the same distribution. Those are
-    made in a limited number of attempts, so that in fewer than one of 10,000 a room stays closed,
-    and the goal may be out of reach. POPGym's authors have found that memory is not needed here.
+    the same distribution. Those are made in a limited number of attempts, so that in fewer than one
+    of 10,000 a room stays closed, and the goal may be out of reach. POPGym's authors have found
+    that memory is not needed here.
 
     Source: Morad et al., "POPGym: Benchmarking Partially Observable Reinforcement Learning",
     ICLR 2023.
     """
-
-    def __init__(self, size: int = 10, episode_length: int = 1024):
-        """**Arguments:**
-
-        - `size`: rows and columns of the maze, less one; even, from 6 to 30. POPGym's Easy, Medium
-            and Hard have 10, 14 and 18.
-        - `episode_length`: an episode has at most one step less; at least 2.
-
-        **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
-        """
-        super().__init__(size, episode_length)
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams

@@ -45,17 +45,6 @@ class LabyrinthExplore(Labyrinth):
     ICLR 2023.
     """
 
-    def __init__(self, size: int = 10, episode_length: int = 1024):
-        """**Arguments:**
-
-        - `size`: rows and columns of the maze, less one; even, from 6 to 30. POPGym's Easy, Medium
-            and Hard have 10, 14 and 18.
-        - `episode_length`: an episode has at most one step less; at least 2.
-
-        **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
-        """
-        super().__init__(size, episode_length)
-
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Int32[Array, "10"], EnvState]:

@@ -13,7 +13,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, UInt32
 
 from . import bitboard
-from .card_game import check_integer
+from .checks import check_integer
 from .lazy_reset import LazyReset
 from .spaces import MultiDiscrete
 

@@ -18,7 +18,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from .adapter import gymnax_settings, narrow
-from .card_game import check_integer
+from .checks import check_at_least
 
 BACKENDS = ("spring", "positional", "generalized", "mjx")
 """brax's physics engines, fastest first on a CPU."""
@@ -176,9 +176,7 @@ class BraxEnvironment(Environment[EnvState, EnvParams]):
                 f"`observe` (={observe!r}) must be another one for {env_name}: only the reacher "
                 "has a target to hide."
             )
-        self.pool_size = check_integer("pool_size", pool_size)
-        if self.pool_size < 0:
-            raise ValueError(f"`pool_size` (={pool_size}) must be at least 0.")
+        self.pool_size = check_at_least("pool_size", pool_size, 0)
         if importlib.util.find_spec("brax") is None:
             raise ModuleNotFoundError(
                 f"brax/{env_name} needs the package brax: pip install 'trace-zoo[brax]'",

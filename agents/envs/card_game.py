@@ -11,6 +11,8 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
+from .checks import check_at_least
+
 SUITS = 4
 """Kinds of cards of most games; a deck holds equally many of each."""
 
@@ -18,41 +20,6 @@ KINDS = {"colors": 2, "suits": SUITS, "ranks": 13}
 """What can tell cards apart, and how many kinds of cards that makes."""
 
 CARDS_PER_DECK = 52
-
-
-def check_integer(argument: str, value: Any) -> int:
-    """Check that a constructor's argument is an integer.
-
-    **Arguments:**
-
-    - `argument`: its name, for the message.
-    - `value`: what was given.
-
-    **Returns:** the value as an `int`.
-
-    **Raises:** `TypeError` if it is not an integer (a `bool` is none).
-    """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"`{argument}` (={value!r}) must be an integer.")
-    return int(value)
-
-
-def check_positive(argument: str, value: Any) -> int:
-    """Check that a constructor's argument is an integer of at least 1.
-
-    **Arguments:**
-
-    - `argument`: its name, for the message.
-    - `value`: what was given.
-
-    **Returns:** the value as an `int`.
-
-    **Raises:** `TypeError` if it is not an integer, `ValueError` if it is less than 1.
-    """
-    number = check_integer(argument, value)
-    if number < 1:
-        raise ValueError(f"`{argument}` (={value}) must be at least 1.")
-    return number
 
 
 def check_kinds(deck_type: Any, allowed: Sequence[str]) -> int:
@@ -158,7 +125,7 @@ class CardGame(Environment[Any, EnvParams], abc.ABC):
         **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
         super().__init__()
-        self.decks = check_positive("decks", decks)
+        self.decks = check_at_least("decks", decks, 1)
         self._observations = observations
         self._num_actions = num_actions
         self.kinds = kinds

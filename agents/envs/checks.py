@@ -3,7 +3,22 @@
 import math
 from typing import Any
 
-from .card_game import check_integer
+
+def check_integer(argument: str, value: Any) -> int:
+    """Check that a constructor's argument is an integer.
+
+    **Arguments:**
+
+    - `argument`: its name, for the message.
+    - `value`: what was given.
+
+    **Returns:** the value as an `int`.
+
+    **Raises:** `TypeError` if it is not an integer (a `bool` is none).
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"`{argument}` (={value!r}) must be an integer.")
+    return int(value)
 
 
 def check_at_least(argument: str, value: Any, least: int) -> int:

@@ -10,7 +10,8 @@ from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
-from .card_game import CARDS_PER_DECK, at, check_kinds, check_positive, deal, full_deck
+from .card_game import CARDS_PER_DECK, at, check_kinds, deal, full_deck
+from .checks import check_at_least
 from .spaces import MultiDiscrete
 
 
@@ -66,7 +67,7 @@ class Concentration(Environment[Any, EnvParams]):
         if `deck_type` is not one of the two: a deck has 13 cards of a suit, so one has no match.
         """
         super().__init__()
-        self.decks = check_positive("decks", decks)
+        self.decks = check_at_least("decks", decks, 1)
         self.deck_type = deck_type
         self.kinds = check_kinds(deck_type, ("colors", "ranks"))
 

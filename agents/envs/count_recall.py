@@ -13,10 +13,10 @@ from .card_game import (
     CardGame,
     at,
     check_kinds,
-    check_positive,
     deal,
     full_deck,
 )
+from .checks import check_at_least
 from .spaces import MultiDiscrete
 
 
@@ -61,7 +61,7 @@ class CountRecall(CardGame):
         """
         self.deck_type = deck_type
         kinds = check_kinds(deck_type, tuple(KINDS))
-        self.most = check_positive("decks", decks) * CARDS_PER_DECK // kinds
+        self.most = check_at_least("decks", decks, 1) * CARDS_PER_DECK // kinds
         super().__init__(
             decks,
             MultiDiscrete((kinds,) * 2),

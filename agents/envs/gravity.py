@@ -11,7 +11,7 @@ from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
-from .card_game import check_integer
+from .checks import check_at_least, check_integer
 
 UP, RIGHT, DOWN, LEFT = range(4)
 
@@ -67,10 +67,8 @@ class Gravity(Environment[Any, EnvParams]):
         a probability.
         """
         super().__init__()
-        self.rows, self.columns = check_integer("rows", rows), check_integer("columns", columns)
-        for argument, size in (("rows", self.rows), ("columns", self.columns)):
-            if size < 1:
-                raise ValueError(f"`{argument}` (={size}) must be at least 1.")
+        self.rows = check_at_least("rows", rows, 1)
+        self.columns = check_at_least("columns", columns, 1)
         bottom, right = self.rows - 1, self.columns - 1
         self.start = self._cell("start", (bottom, 0) if start is None else start)
         self.cookie = self._cell("cookie", (0, 0) if cookie is None else cookie)

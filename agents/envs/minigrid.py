@@ -9,7 +9,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Bool, Int, Int32
 
-from .card_game import check_integer
+from .checks import check_integer
 from .spaces import MultiDiscrete
 
 LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE, DONE = range(7)

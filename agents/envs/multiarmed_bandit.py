@@ -10,7 +10,7 @@ from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
-from .card_game import check_positive
+from .checks import check_at_least
 
 
 @struct.dataclass
@@ -56,8 +56,8 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         **Raises:** `TypeError` or `ValueError` if one of them is not a positive integer.
         """
         super().__init__()
-        self.arms = check_positive("arms", arms)
-        self.episode_length = check_positive("episode_length", episode_length)
+        self.arms = check_at_least("arms", arms, 1)
+        self.episode_length = check_at_least("episode_length", episode_length, 1)
 
     @property
     def default_params(self) -> EnvParams:

@@ -8,7 +8,8 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
-from .card_game import CARDS_PER_DECK, SUITS, CardGame, at, check_integer, deal, full_deck
+from .card_game import CARDS_PER_DECK, SUITS, CardGame, at, deal, full_deck
+from .checks import check_integer
 
 
 @struct.dataclass

@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
 import scan
 
-from .card_game import check_integer
-from .checks import check_at_least
+from .checks import check_at_least, check_integer
 
 US_STEPS = 2
 CS_STEPS = 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.card_game import check_integer
+from agents.envs.checks import check_integer
 from tests.envs import quick
 from tests.envs.shuffles import assert_shuffled, primitives
 

@@ -47,15 +47,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """All tests of one cell in one process: they share what they compile, which takes the time."""
-    from xdist.scheduler import LoadScopeScheduling
-
     from tests.cases import row_of
+    from tests.scheduling import Grouped
 
-    class ByCell(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
-            return row_of(nodeid) or nodeid
-
-    return ByCell(config, log)
+    return Grouped(config, log, lambda nodeid: row_of(nodeid) or nodeid)
 
 
 # Linux lends a process 65,530 maps of memory, XLA takes some for every compiled program, and a

@@ -23,6 +23,7 @@ from agents.cli import Count, Switch, Train, build_algorithm
 from agents.logs import TrainingInterrupted
 from agents.play import Play
 from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
+from agents.policy import policy_of
 from agents.ppo import PPO
 from agents.rollout import Actor
 from agents.training import TrainingDiverged, evaluation_keys, load_run, train
@@ -154,12 +155,10 @@ class Analyze:
         )
         found = {}
         for seed, key in enumerate(keys):
-            network, statistics = jax.tree.map(
-                lambda x, seed=seed: x[seed], (state.network, state.observation_statistics)
-            )
+            policy = policy_of(state, seed)
             found[f"seed {seed}"] = sensitivities = episode_sensitivities(
-                Actor(*algorithm.environment, statistics),
-                network,
+                Actor(*algorithm.environment, policy.observation_statistics),
+                policy.network,
                 episodes=self.episodes,
                 max_steps=self.max_steps,
                 key=key,

@@ -15,8 +15,7 @@ from rich.table import Table
 
 from agents import envs
 from agents.cli import Count, KeyValues, Switch, make_environment, parse_options
-from agents.envs.lazy_reset import LazyReset
-from agents.policy import Policy, load_policy
+from agents.policy import Policy, policy_of
 from agents.ppo import PPO
 from agents.training import load_run
 
@@ -89,7 +88,7 @@ class Play:
             if self.sample or self.agent:
                 raise ValueError("--sample and --agent have no meaning without --checkpoint")
             return *make_environment(self.env, options), None
-        algorithm, _, _ = load_run(self.checkpoint, PPO.from_dict)
+        algorithm, state, _ = load_run(self.checkpoint, PPO.from_dict)
         name = algorithm.env if self.env is None else self.env
         if name == algorithm.env:
             options = {**algorithm.env_options, **options}
@@ -103,7 +102,7 @@ class Play:
                     f"--env (={name}) has another {what} than {self.checkpoint} was trained with: "
                     f"{given!r} instead of {trained!r}"
                 )
-        return env, params, load_policy(self.checkpoint, seed=self.agent)
+        return env, params, policy_of(state, self.agent)
 
 
 class Episode(NamedTuple):
@@ -152,8 +151,8 @@ def play(
 
     The episodes; the last one is not complete if the steps did not suffice.
     """
-    # These two do nothing but reset after `step_env`; others keep something of their own.
-    resets_itself = type(env).step not in (Environment.step, LazyReset.step)
+    # Wrappers and environments of other packages have no step without a reset.
+    resets_itself = type(env).step_env is Environment.step_env
 
     @eqx.filter_jit
     def advance(policy: Policy | None, carried: Any, seen: tuple, state: Any, key: Array) -> Any:

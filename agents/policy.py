@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from agents.networks import ActorCritic, Inputs
 from agents.normalization import RunningStatistics
-from agents.ppo import PPO
+from agents.ppo import PPO, PPOState
 from agents.training import load_run
 
 
@@ -99,6 +99,25 @@ def load_policy(folder: str | Path, *, seed: int = 0) -> Policy:
     have.
     """
     _, state, _ = load_run(folder, PPO.from_dict)
+    return policy_of(state, seed)
+
+
+def policy_of(state: PPOState, seed: int = 0) -> Policy:
+    """The policy of one seed.
+
+    **Arguments:**
+
+    - `state`: of all seeds, as `agents.training.load_run` gives it.
+    - `seed`: which of the seeds, counted from 0.
+
+    **Returns:**
+
+    `Policy`.
+
+    **Raises:**
+
+    `ValueError` for a seed that the state does not have.
+    """
     seeds = state.iteration.shape[0]
     if not 0 <= seed < seeds:
         raise ValueError(f"`seed` (={seed}) must be in 0 … {seeds - 1}: the run has {seeds} seeds.")

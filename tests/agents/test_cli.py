@@ -246,6 +246,8 @@ def test_play_shows_a_trained_agent_as_it_is_evaluated(trained, tmp_path, capsys
     words = ["play", "--checkpoint", str(trained), "--agent", "1", "--out", str(film)]
     assert main([*words, "--sample"]) == 0
     assert re.search(r"│ 1 +│ -?\d\.\d+ +│ 51 +│", capsys.readouterr().out)
+    with Image.open(film) as frames:
+        assert frames.n_frames == 52, "the last card is missing"
     assert main([*words, "--steps", "4"]) == 0
     assert re.search(r"│ 4, cut off by --steps 4 +│", capsys.readouterr().out)
     with Image.open(film) as frames:

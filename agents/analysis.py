@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 import zoo
+from agents.envs import episode_steps
 from agents.networks import ActorCritic, Inputs
 from agents.rollout import Actor
 from agents.spaces import width
@@ -83,7 +84,7 @@ def episode_sensitivities(
 
     `ValueError` when `episodes` or `max_steps` is less than 1.
     """
-    limit = int(actor.params.max_steps_in_episode) if max_steps is None else max_steps
+    limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     for name, count in (("episodes", episodes), ("max_steps", limit)):
         if count < 1:
             raise ValueError(f"`{name}` (={count}) must be at least 1.")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from agents.envs import episode_steps
 from agents.rollout import Actor, across_seeds
 
 
@@ -42,7 +43,7 @@ def evaluate(
     """
     if episodes < 1:
         raise ValueError(f"`episodes` (={episodes}) must be at least 1.")
-    limit = _limit(actor.params) if max_steps is None else max_steps
+    limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     reset_key, key = jax.random.split(key)
     runner = actor.reset(network, episodes, key=reset_key)
     empty = jnp.zeros(episodes, jnp.float32), jnp.zeros(episodes, jnp.int32)
@@ -62,7 +63,3 @@ def evaluate(
     start = (jnp.int32(0), runner, jnp.zeros(episodes, bool), *empty)
     *_, returns, lengths = jax.lax.while_loop(go_on, step, start)
     return {"returns": returns, "lengths": lengths}
-
-
-def _limit(params: Any) -> int:
-    return int(params.max_steps_in_episode) + 1

@@ -10,12 +10,6 @@ import jax.numpy as jnp
 from gymnax.environments import environment, spaces
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
-# Older releases of JAX have it in `jax.experimental` only, newer ones in `jax` only.
-if hasattr(jax, "enable_x64"):
-    _enable_x64 = jax.enable_x64
-else:
-    from jax.experimental import enable_x64 as _enable_x64  # pyright: ignore
-
 _NARROW = {"float64": jnp.float32, "int64": jnp.int32, "uint64": jnp.uint32}
 
 _ANY = float(jnp.finfo(jnp.float32).max)
@@ -38,7 +32,7 @@ def gymnax_settings() -> Iterator[None]:
 
     **Returns:** a context manager.
     """
-    with _enable_x64(False), jax.numpy_rank_promotion("allow"), warnings.catch_warnings():
+    with jax.enable_x64(False), jax.numpy_rank_promotion("allow"), warnings.catch_warnings():
         # gymnax's constants are 64-bit if it was imported while these types were enabled.
         warnings.filterwarnings("ignore", "Explicitly requested dtype", UserWarning)
         yield

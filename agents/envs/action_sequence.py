@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+
+from .one_end import OneEnd
 
 RECALL = tuple(
     tuple(tuple(float((i, j, k) == (0, 1, 2)) for k in range(3)) for j in range(3))
@@ -41,7 +43,7 @@ class EnvState(GymnaxEnvState):
     prefix: Any
 
 
-class ActionSequence(Environment[Any, EnvParams]):
+class ActionSequence(OneEnd[Any, EnvParams]):
     """Take a fixed number of actions without seeing anything; their sequence has a reward.
 
     The only observation is 0. The last step gives the reward that a table has for the whole
@@ -135,19 +137,6 @@ class ActionSequence(Environment[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return state.time >= self.steps
-
-    def is_truncated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit cuts the sequence off.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)
 
     @property
     def num_actions(self) -> int:

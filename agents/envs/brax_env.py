@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment
 from gymnax.environments.environment import EnvParams as GymnaxEnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from .adapter import gymnax_settings, narrow
 from .checks import check_at_least
+from .one_end import OneEnd
 
 BACKENDS = ("spring", "positional", "generalized", "mjx")
 """brax's physics engines, fastest first on a CPU."""
@@ -127,7 +127,7 @@ def _pool(env_name: str, backend: str, size: int) -> Any:
         return jax.device_get(_draw(env_name, backend)(jax.random.split(jax.random.key(0), size)))
 
 
-class BraxEnvironment(Environment[EnvState, EnvParams]):
+class BraxEnvironment(OneEnd[EnvState, EnvParams]):
     """An environment of brax: the same physics, rewards and observations, or a part of these.
 
     gymnax's `step` computes a reset at every step, and brax's costs up to a third of a step. So a
@@ -253,18 +253,6 @@ class BraxEnvironment(Environment[EnvState, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return state.terminated
-
-    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and not brax, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        return (state.time >= params.max_steps_in_episode) & ~state.terminated
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams

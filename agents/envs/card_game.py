@@ -8,10 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from .checks import check_at_least
+from .one_end import OneEnd
 
 SUITS = 4
 """Kinds of cards of most games; a deck holds equally many of each."""
@@ -94,7 +95,7 @@ def at(place: Int32[Array, ""], values: Int32[Array, " places"]) -> Int32[Array,
     return jnp.where(here, values, 0).sum(dtype=jnp.int32)
 
 
-class CardGame(Environment[Any, EnvParams], abc.ABC):
+class CardGame(OneEnd[Any, EnvParams], abc.ABC):
     """Abstract: a game of naming something at every step until the deck is dealt out.
 
     The first card is dealt by the reset and one more by every step, so an episode has
@@ -250,19 +251,6 @@ class CardGame(Environment[Any, EnvParams], abc.ABC):
         **Returns:** a Boolean scalar.
         """
         return state.time >= self.num_steps
-
-    def is_truncated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and not the end of the game, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)
 
     @property
     def num_actions(self) -> int:

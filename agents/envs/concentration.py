@@ -169,18 +169,6 @@ class Concentration(Environment[Any, EnvParams]):
         """
         return jnp.all(state.up)
 
-    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time is up, with the last pair found or not.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar.
-        """
-        return state.time >= params.max_steps_in_episode
-
     @property
     def num_actions(self) -> int:
         """Number of actions: one for each place."""

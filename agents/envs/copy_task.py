@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from .checks import check_at_least
+from .one_end import OneEnd
 
 BLANK = 2
 """What is seen after the bits."""
@@ -30,7 +31,7 @@ class EnvState(GymnaxEnvState):
     bits: Any
 
 
-class CopyTask(Environment[Any, EnvParams]):
+class CopyTask(OneEnd[Any, EnvParams]):
     r"""See n random bits, one at a step, then n blanks, and name the bits in order at the blanks.
 
     An observation is 0 or 1 for a bit, 2 for a blank; an action is 0 or 1. n is uniform from 1 to
@@ -98,19 +99,6 @@ class CopyTask(Environment[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return state.time >= 2 * state.count
-
-    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and not the last bit, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Draw the number of bits and show the first one.

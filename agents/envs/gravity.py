@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from .checks import check_at_least, check_integer
+from .one_end import OneEnd
 
 UP, RIGHT, DOWN, LEFT = range(4)
 
@@ -31,7 +32,7 @@ class EnvState(GymnaxEnvState):
     force: Any
 
 
-class Gravity(Environment[Any, EnvParams]):
+class Gravity(OneEnd[Any, EnvParams]):
     """Reach the cookie; while the force is on, up mostly is down, and the force is not seen.
 
     The observation is the agent's cell, `row * columns + column`. The actions are up, right, down
@@ -155,19 +156,6 @@ class Gravity(Environment[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return (state.row == self.cookie[0]) & (state.column == self.cookie[1])
-
-    def is_truncated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and not the cookie, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)
 
     @property
     def num_actions(self) -> int:

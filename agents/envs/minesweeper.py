@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 from . import bitboard
 from .checks import check_integer
 from .lazy_reset import LazyReset
+from .one_end import OneEnd
 from .spaces import MultiDiscrete
 
 
@@ -32,7 +33,7 @@ class EnvState(GymnaxEnvState):
     exploded: Any
 
 
-class MineSweeper(LazyReset):
+class MineSweeper(OneEnd[Any, EnvParams], LazyReset):
     r"""Click on every cell of a board that has no mine.
 
     An action is a row and a column. The observation is the number of mines in the cell and the
@@ -172,19 +173,6 @@ class MineSweeper(LazyReset):
         """
         all_cells = bitboard.columns(self.board_size)
         return state.exploded | jnp.all((state.mines | state.viewed) == all_cells)
-
-    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and nothing else, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)
 
     @property
     def num_actions(self) -> int:

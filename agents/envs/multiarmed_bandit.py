@@ -118,18 +118,6 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         """
         return jnp.zeros((), bool)
 
-    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time is up.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar.
-        """
-        return state.time >= params.max_steps_in_episode
-
     @property
     def num_actions(self) -> int:
         """Number of actions: one for each arm."""

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from .checks import check_at_least
+from .one_end import OneEnd
 
 GOAL_REWARD = 4.0
 PENALTY = -0.1
@@ -33,7 +34,7 @@ class EnvState(GymnaxEnvState):
     turned: Any
 
 
-class TMaze(Environment[Any, EnvParams]):
+class TMaze(OneEnd[Any, EnvParams]):
     """Walk along a corridor and turn north or south at its end, as a sign at the start said.
 
     The start is at the west end, the junction `corridor` steps east of it. Actions are north, east,
@@ -100,19 +101,6 @@ class TMaze(Environment[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return state.turned
-
-    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and not a turn, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
-        timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Place the goal and go to the start.

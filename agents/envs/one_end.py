@@ -1,0 +1,24 @@
+"""Episodes that end in one way: by themselves, or by the time limit."""
+
+from gymnax.environments.environment import Environment, TEnvParams, TEnvState
+from jaxtyping import Array, Bool
+
+
+class OneEnd(Environment[TEnvState, TEnvParams]):
+    """Abstract: an environment that is not truncated where it terminates.
+
+    In gymnax both flags are true where an episode comes to its own end at the time limit.
+    """
+
+    def is_truncated(self, state: TEnvState, params: TEnvParams) -> Bool[Array, ""]:
+        """Whether the time limit, and nothing else, ends the episode.
+
+        **Arguments:**
+
+        - `state`: the state after a step.
+        - `params`: the environment's parameters.
+
+        **Returns:** a Boolean scalar, never true together with `is_terminated`.
+        """
+        timeout = state.time >= params.max_steps_in_episode  # pyright: ignore
+        return timeout & ~self.is_terminated(state, params)

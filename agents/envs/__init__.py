@@ -4,6 +4,7 @@ from . import wrappers
 from .action_sequence import ActionSequence
 from .adapter import GymnaxEnvironment
 from .autoencode import Autoencode
+from .base import BaseEnvironment
 from .battleship import Battleship
 from .brax_env import BraxEnvironment
 from .card_game import CardGame
@@ -47,6 +48,7 @@ from .trace_conditioning import (
 __all__ = [
     "ActionSequence",
     "Autoencode",
+    "BaseEnvironment",
     "Battleship",
     "BraxEnvironment",
     "CardGame",

@@ -10,6 +10,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .one_end import OneEnd
 
 RECALL = tuple(
@@ -43,7 +44,7 @@ class EnvState(GymnaxEnvState):
     prefix: Any
 
 
-class ActionSequence(OneEnd[Any, EnvParams]):
+class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
     """Take a fixed number of actions without seeing anything; their sequence has a reward.
 
     The only observation is 0. The last step gives the reward that a table has for the whole
@@ -64,7 +65,6 @@ class ActionSequence(OneEnd[Any, EnvParams]):
         **Raises:** `ValueError` if the axes differ in length, there is none, or a reward is not a
         finite number.
         """
-        super().__init__()
         table = np.asarray(rewards, np.float32)
         if table.ndim < 1 or len(set(table.shape)) != 1 or not table.size:
             raise ValueError(f"`rewards` (of shape {table.shape}) must have axes of equal length.")
@@ -72,6 +72,11 @@ class ActionSequence(OneEnd[Any, EnvParams]):
             raise ValueError(f"`rewards` (={rewards!r}) must be finite numbers.")
         self.rewards = table
         self._title = title
+        super().__init__(
+            observations=spaces.Discrete(1),
+            actions=spaces.Discrete(table.shape[0]),
+            limit=table.ndim,
+        )
 
     @property
     def name(self) -> str:
@@ -82,11 +87,6 @@ class ActionSequence(OneEnd[Any, EnvParams]):
     def steps(self) -> int:
         """Actions in a sequence."""
         return self.rewards.ndim
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is the length of a sequence."""
-        return EnvParams(max_steps_in_episode=self.steps)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Begin a sequence.
@@ -137,30 +137,3 @@ class ActionSequence(OneEnd[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return state.time >= self.steps
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions."""
-        return self.rewards.shape[0]
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The actions of a sequence.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space.
-        """
-        return spaces.Discrete(self.num_actions)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The single observation.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of one observation.
-        """
-        return spaces.Discrete(1)

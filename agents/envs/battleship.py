@@ -13,6 +13,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, UInt32
 
 from . import bitboard
+from .base import BaseEnvironment
 from .checks import check_integer
 from .lazy_reset import LazyReset
 from .spaces import MultiDiscrete
@@ -32,7 +33,7 @@ class EnvState(GymnaxEnvState):
     shots: Any
 
 
-class Battleship(LazyReset):
+class Battleship(LazyReset, BaseEnvironment):
     r"""Shoot at cells of a board until every part of every ship is hit.
 
     An action is a row and a column. The observation is 1 if it hit a part of a ship that had not
@@ -66,7 +67,6 @@ class Battleship(LazyReset):
 
         **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """
-        super().__init__()
         self.board_size = n = check_integer("board_size", board_size)
         if not 1 <= n <= bitboard.MAX_COLUMNS:
             raise ValueError(
@@ -90,16 +90,12 @@ class Battleship(LazyReset):
                 f"must cover less than n * (n // s) cells, and all less than n ** 2, with "
                 f"n = board_size (={n})."
             )
+        super().__init__(observations=spaces.Discrete(2), actions=MultiDiscrete([n, n]), limit=n**2)
 
     @property
     def parts(self) -> int:
         """Cells that all ships cover together."""
         return sum(self.ship_sizes)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is one shot for every cell."""
-        return EnvParams(max_steps_in_episode=self.board_size**2)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Place the ships.
@@ -181,30 +177,3 @@ class Battleship(LazyReset):
         **Returns:** a Boolean scalar.
         """
         return jnp.all((state.ships & ~state.shots) == 0)
-
-    @property
-    def num_actions(self) -> int:
-        """Numbers of an action: row and column."""
-        return 2
-
-    def action_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """The cells.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space of row and column.
-        """
-        return MultiDiscrete([self.board_size, self.board_size])
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """Miss or hit.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 2 observations.
-        """
-        return spaces.Discrete(2)

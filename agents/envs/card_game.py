@@ -11,6 +11,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
+from .base import BaseEnvironment
 from .checks import check_at_least
 from .one_end import OneEnd
 
@@ -95,7 +96,7 @@ def at(place: Int32[Array, ""], values: Int32[Array, " places"]) -> Int32[Array,
     return jnp.where(here, values, 0).sum(dtype=jnp.int32)
 
 
-class CardGame(OneEnd[Any, EnvParams], abc.ABC):
+class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
     """Abstract: a game of naming something at every step until the deck is dealt out.
 
     The first card is dealt by the reset and one more by every step, so an episode has
@@ -125,13 +126,12 @@ class CardGame(OneEnd[Any, EnvParams], abc.ABC):
 
         **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
-        super().__init__()
         self.decks = check_at_least("decks", decks, 1)
-        self._observations = observations
-        self._num_actions = num_actions
         self.kinds = kinds
         self._passes = passes
         self._side_by_side = side_by_side
+        actions = spaces.Discrete(num_actions)
+        super().__init__(observations=observations, actions=actions, limit=self.num_steps)
 
     @abc.abstractmethod
     def begin(self, bits: UInt32[Array, "*decks"]) -> tuple[Any, Any]:
@@ -235,11 +235,6 @@ class CardGame(OneEnd[Any, EnvParams], abc.ABC):
         """Steps of an episode that no time limit cuts off."""
         return self._passes * self.num_cards - 1
 
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is the natural length of an episode."""
-        return EnvParams(max_steps_in_episode=self.num_steps)
-
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
         """Whether the game is over.
 
@@ -251,30 +246,3 @@ class CardGame(OneEnd[Any, EnvParams], abc.ABC):
         **Returns:** a Boolean scalar.
         """
         return state.time >= self.num_steps
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions."""
-        return self._num_actions
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """What can be answered.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space.
-        """
-        return spaces.Discrete(self._num_actions)
-
-    def observation_space(self, params: EnvParams | None = None) -> Any:
-        """What can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a `Discrete` or `MultiDiscrete` space.
-        """
-        return self._observations

@@ -5,12 +5,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least, check_number
 
 GRAVITY = 9.8
@@ -21,8 +23,6 @@ FORCE = 10.0
 SECONDS_PER_STEP = 0.02
 MAX_POSITION = 2.4
 MAX_ANGLE = 12 * 2 * math.pi / 360
-
-_ANY = float(jnp.finfo(jnp.float32).max)
 
 Observation = Float32[Array, "2"]
 
@@ -43,15 +43,18 @@ class EnvState(GymnaxEnvState):
     angular_velocity: Any
 
 
-class CartPole(Environment[Any, EnvParams]):
+class CartPole(BaseEnvironment):
     """Abstract: a pole on a cart that is pushed to the left or to the right.
 
     The cart begins near the middle with the pole nearly upright. Every step gives
     `1 / max_episode_length`, also the one in which the pole falls (beyond 12 degrees) or the cart
     leaves the track (beyond 2.4 m), which terminates the episode. As in POPGym, an episode can end
-    in its last step for both reasons, and then both flags are true. Environments give `observe` and
-    `observation_space`.
+    in its last step for both reasons, and then both flags are true. Environments give `observe`
+    and the `bounds` of what it shows.
     """
+
+    # Twice what ends an episode, so that the observation of a fall is inside.
+    bounds: Any = np.array([2 * MAX_POSITION, 2 * MAX_ANGLE], np.float32)
 
     def __init__(self, max_episode_length: int = 200):
         """**Arguments:**
@@ -61,29 +64,12 @@ class CartPole(Environment[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
         """
-        super().__init__()
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is `max_episode_length`."""
-        return EnvParams(max_steps_in_episode=self.max_episode_length)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: left and right."""
-        return 2
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The two pushes, 0 to the left and 1 to the right.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 2 actions.
-        """
-        return spaces.Discrete(2)
+        super().__init__(
+            observations=spaces.Box(-self.bounds, self.bounds, (2,), jnp.float32),
+            actions=spaces.Discrete(2),
+            limit=self.max_episode_length,
+        )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Whether the pole has fallen or the cart has left the track.
@@ -155,12 +141,6 @@ def _positions(state: EnvState) -> Observation:
     return jnp.stack([state.position, state.angle])
 
 
-def _position_space() -> spaces.Box:
-    """Twice the thresholds, so that the observation of a fall is inside."""
-    high = jnp.array([2 * MAX_POSITION, 2 * MAX_ANGLE], jnp.float32)
-    return spaces.Box(-high, high, (2,), jnp.float32)
-
-
 class PositionOnlyCartPole(CartPole):
     """Balance a pole, seeing the cart's position and the pole's angle but no velocities.
 
@@ -171,17 +151,6 @@ class PositionOnlyCartPole(CartPole):
     ICLR 2023; the physics: Barto, Sutton and Anderson, "Neuronlike Adaptive Elements That Can Solve
     Difficult Learning Control Problems", 1983.
     """
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The positions that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of 2 numbers, up to 4.8 m and 24 degrees in size.
-        """
-        return _position_space()
 
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
@@ -212,16 +181,7 @@ class VelocityOnlyCartPole(CartPole):
     ICLR 2023.
     """
 
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The velocities that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of 2 numbers of any size.
-        """
-        return spaces.Box(-_ANY, _ANY, (2,), jnp.float32)
+    bounds: Any = np.full(2, np.finfo(np.float32).max)
 
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
@@ -266,17 +226,6 @@ class NoisyPositionOnlyCartPole(CartPole):
         super().__init__(max_episode_length)
         self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
 
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The positions that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of 2 numbers, up to 4.8 m and 24 degrees in size.
-        """
-        return _position_space()
-
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> Observation:
@@ -292,5 +241,4 @@ class NoisyPositionOnlyCartPole(CartPole):
         **Returns:** a vector of 2 numbers.
         """
         noise = self.noise_sigma * jax.random.normal(key, (2,), jnp.float32)
-        space = self.observation_space(params)
-        return jnp.clip(_positions(state) + noise, space.low, space.high)
+        return jnp.clip(_positions(state) + noise, -self.bounds, self.bounds)

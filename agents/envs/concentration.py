@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .card_game import CARDS_PER_DECK, at, check_kinds, deal, full_deck
 from .checks import check_at_least
 from .spaces import MultiDiscrete
@@ -33,7 +34,7 @@ class EnvState(GymnaxEnvState):
     first: Any
 
 
-class Concentration(Environment[Any, EnvParams]):
+class Concentration(BaseEnvironment):
     r"""Turn over cards, two in a turn: a pair that matches stays face up, another goes back.
 
     An observation is the kind of the card at each of the \( n = 52 d \) places, or the number of
@@ -66,10 +67,14 @@ class Concentration(Environment[Any, EnvParams]):
         **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer; `ValueError`
         if `deck_type` is not one of the two: a deck has 13 cards of a suit, so one has no match.
         """
-        super().__init__()
         self.decks = check_at_least("decks", decks, 1)
         self.deck_type = deck_type
         self.kinds = check_kinds(deck_type, ("colors", "ranks"))
+        super().__init__(
+            observations=MultiDiscrete([self.kinds + 1] * self.num_cards),
+            actions=spaces.Discrete(self.num_cards),
+            limit=self.num_steps,
+        )
 
     @property
     def num_cards(self) -> int:
@@ -80,11 +85,6 @@ class Concentration(Environment[Any, EnvParams]):
     def num_steps(self) -> int:
         """Steps of an episode in which not all cards are matched."""
         return 2 * self.num_cards
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters with the time limit of the package."""
-        return EnvParams(max_steps_in_episode=self.num_steps)
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
@@ -168,30 +168,3 @@ class Concentration(Environment[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return jnp.all(state.up)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: one for each place."""
-        return self.num_cards
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The places.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space.
-        """
-        return spaces.Discrete(self.num_cards)
-
-    def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """What can be at each place.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space of `52 d` numbers.
-        """
-        return MultiDiscrete([self.kinds + 1] * self.num_cards)

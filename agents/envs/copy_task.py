@@ -10,6 +10,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least
 from .one_end import OneEnd
 
@@ -31,7 +32,7 @@ class EnvState(GymnaxEnvState):
     bits: Any
 
 
-class CopyTask(OneEnd[Any, EnvParams]):
+class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
     r"""See n random bits, one at a step, then n blanks, and name the bits in order at the blanks.
 
     An observation is 0 or 1 for a bit, 2 for a blank; an action is 0 or 1. n is uniform from 1 to
@@ -53,40 +54,10 @@ class CopyTask(OneEnd[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if it is not such an integer.
         """
-        super().__init__()
         self.max_bits = check_at_least("max_bits", max_bits, 1)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is the length of the longest episode."""
-        return EnvParams(max_steps_in_episode=2 * self.max_bits)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: the two bits."""
-        return 2
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The bits that can be named.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 2 actions.
-        """
-        return spaces.Discrete(2)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The bits, and a blank.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 3 observations.
-        """
-        return spaces.Discrete(3)
+        super().__init__(
+            observations=spaces.Discrete(3), actions=spaces.Discrete(2), limit=2 * self.max_bits
+        )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Whether every bit was asked for.

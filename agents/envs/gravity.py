@@ -11,6 +11,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least, check_integer
 from .one_end import OneEnd
 
@@ -32,14 +33,15 @@ class EnvState(GymnaxEnvState):
     force: Any
 
 
-class Gravity(OneEnd[Any, EnvParams]):
+class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
     """Reach the cookie; while the force is on, up mostly is down, and the force is not seen.
 
     The observation is the agent's cell, `row * columns + column`. The actions are up, right, down
     and left, in this order; a move against the border changes nothing. While the force is on, up
     becomes down with probability `pull`. Entering the button's cell from another one turns the
     force off if it is on, and on if it is off. Reaching the cookie gives 1 and terminates; every
-    other step gives 0. An episode begins in the start's cell with the force on.
+    other step gives 0. An episode begins in the start's cell with the force on, and has at most
+    100 steps.
 
     Source: Toro Icarte et al., "The Act of Remembering: a Study in Partially Observable
     Reinforcement Learning", 2020.
@@ -67,7 +69,6 @@ class Gravity(OneEnd[Any, EnvParams]):
         place is outside the grid, the cookie is where the start or the button is, or `pull` is not
         a probability.
         """
-        super().__init__()
         self.rows = check_at_least("rows", rows, 1)
         self.columns = check_at_least("columns", columns, 1)
         bottom, right = self.rows - 1, self.columns - 1
@@ -80,6 +81,11 @@ class Gravity(OneEnd[Any, EnvParams]):
         if not 0 <= pull <= 1:
             raise ValueError(f"`pull` (={pull}) must be from 0 to 1.")
         self.pull = float(pull)
+        super().__init__(
+            observations=spaces.Discrete(self.rows * self.columns),
+            actions=spaces.Discrete(4),
+            limit=100,
+        )
 
     def _cell(self, argument: str, value: Any) -> tuple[int, int]:
         if not isinstance(value, Sequence) or len(value) != 2:
@@ -91,11 +97,6 @@ class Gravity(OneEnd[Any, EnvParams]):
                 f"times columns (={self.columns})."
             )
         return row, column
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters with a time limit of 100 steps."""
-        return EnvParams(max_steps_in_episode=100)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Begin in the start's cell with the force on.
@@ -156,30 +157,3 @@ class Gravity(OneEnd[Any, EnvParams]):
         **Returns:** a Boolean scalar.
         """
         return (state.row == self.cookie[0]) & (state.column == self.cookie[1])
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: up, right, down, left."""
-        return 4
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The four moves.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 4 actions.
-        """
-        return spaces.Discrete(4)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The agent's cells.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of `rows * columns` observations.
-        """
-        return spaces.Discrete(self.rows * self.columns)

@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+
+from .base import BaseEnvironment
 
 HEIGHT, WIDTH = 17, 15
 START = (8, 2)
@@ -39,7 +41,7 @@ LAYOUT = (
 _ROW_STEP, _COLUMN_STEP = (-1, 0, 1, 0), (0, 1, 0, -1)
 
 
-class Hallway(Environment[Any, EnvParams]):
+class Hallway(BaseEnvironment):
     """Abstract: rooms around a hallway, of which only the present one is seen.
 
     The actions are up, right, down and left, in this order. With probability `slip` a move goes in
@@ -62,7 +64,6 @@ class Hallway(Environment[Any, EnvParams]):
 
         **Raises:** `ValueError` if `slip` is not a probability, or `layout` is not such a map.
         """
-        super().__init__()
         if not 0 <= slip <= 1:
             raise ValueError(f"`slip` (={slip}) must be from 0 to 1.")
         self.slip = float(slip)
@@ -79,11 +80,11 @@ class Hallway(Environment[Any, EnvParams]):
         for place in places:
             if self.rooms[place] < 0:
                 raise ValueError(f"`layout` (={layout!r}) must have no wall at {place}.")
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters with a time limit of 10,000 steps."""
-        return EnvParams(max_steps_in_episode=10_000)
+        super().__init__(
+            observations=spaces.Box(0.0, 1.0, (2 + len(self.objects), HEIGHT, WIDTH), jnp.float32),
+            actions=spaces.Discrete(4),
+            limit=10_000,
+        )
 
     def walk(
         self, key: PRNGKeyArray, state: Any, action: int | Int[Array, ""]
@@ -135,33 +136,6 @@ class Hallway(Environment[Any, EnvParams]):
         **Returns:** false.
         """
         return jnp.zeros_like(state.time, bool)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: up, right, down, left."""
-        return 4
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The four moves.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 4 actions.
-        """
-        return spaces.Discrete(4)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The planes.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of shape `(2 + len(objects), 17, 15)` from 0 to 1.
-        """
-        return spaces.Box(0.0, 1.0, (2 + len(self.objects), HEIGHT, WIDTH), jnp.float32)
 
 
 def at(

@@ -5,10 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from gymnax.environments import spaces
-from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Int, Int32, PRNGKeyArray, UInt32
 
 from . import bitboard
+from .base import BaseEnvironment
 from .checks import check_at_least, check_integer
 from .lazy_reset import LazyReset
 from .maze import Maze, generate
@@ -23,7 +23,7 @@ NO_ACTION = 4
 _KINDS = 5  # POPGym's space of a cell also has "hidden", which is never seen
 
 
-class Labyrinth(LazyReset):
+class Labyrinth(LazyReset, BaseEnvironment):
     """Abstract: a walk through a random maze.
 
     Actions are left, right, up and down. An observation has ten numbers: the 3 × 3 cells around
@@ -49,17 +49,16 @@ class Labyrinth(LazyReset):
 
         **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """
-        super().__init__()
         self.size = check_integer("size", size)
         largest = bitboard.MAX_COLUMNS - 2
         if self.size % 2 or not 6 <= self.size <= largest:
             raise ValueError(f"`size` (={size}) must be even, and from 6 to {largest}.")
         self.episode_length = check_at_least("episode_length", episode_length, 2)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is one step less than `episode_length`, as in POPGym."""
-        return EnvParams(max_steps_in_episode=self.episode_length - 1)
+        super().__init__(
+            observations=MultiDiscrete([_KINDS] * 9 + [NO_ACTION + 1]),
+            actions=spaces.Discrete(4),
+            limit=self.episode_length - 1,
+        )
 
     def maze(self, key: PRNGKeyArray) -> Maze:
         """Draw a maze whose start is open.
@@ -122,33 +121,6 @@ class Labyrinth(LazyReset):
             cells = jnp.where((rows == mark_y) & (columns == mark_x), kind, cells)
         seen = cells.astype(jnp.int32).reshape(9)
         return jnp.concatenate([seen, jnp.asarray(action, jnp.int32)[None]])
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: the four directions."""
-        return 4
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The directions: left, right, up, down.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 4 actions.
-        """
-        return spaces.Discrete(4)
-
-    def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """Nine cells and the previous action.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space of ten numbers below 5.
-        """
-        return MultiDiscrete([_KINDS] * 9 + [NO_ACTION + 1])
 
 
 def _three(at: Int32[Array, ""]) -> Int32[Array, "3"]:

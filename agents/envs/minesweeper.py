@@ -11,6 +11,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from . import bitboard
+from .base import BaseEnvironment
 from .checks import check_integer
 from .lazy_reset import LazyReset
 from .one_end import OneEnd
@@ -33,7 +34,7 @@ class EnvState(GymnaxEnvState):
     exploded: Any
 
 
-class MineSweeper(OneEnd[Any, EnvParams], LazyReset):
+class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
     r"""Click on every cell of a board that has no mine.
 
     An action is a row and a column. The observation is the number of mines in the cell and the
@@ -63,7 +64,6 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset):
 
         **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """
-        super().__init__()
         self.board_size = check_integer("board_size", board_size)
         if not 2 <= self.board_size <= bitboard.MAX_COLUMNS:
             raise ValueError(
@@ -75,6 +75,11 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset):
                 f"`num_mines` (={num_mines}) must be at least 1 and less than "
                 f"board_size ** 2 - 2 (={self.cells - 2})."
             )
+        super().__init__(
+            observations=spaces.Discrete(min(self.num_mines + 1, 10)),
+            actions=MultiDiscrete([self.board_size, self.board_size]),
+            limit=self.safe_cells,
+        )
 
     @property
     def cells(self) -> int:
@@ -85,11 +90,6 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset):
     def safe_cells(self) -> int:
         """Cells without a mine."""
         return self.cells - self.num_mines
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is one step for every cell without a mine."""
-        return EnvParams(max_steps_in_episode=self.safe_cells)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Lay the mines, every set of cells being equally likely.
@@ -173,30 +173,3 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset):
         """
         all_cells = bitboard.columns(self.board_size)
         return state.exploded | jnp.all((state.mines | state.viewed) == all_cells)
-
-    @property
-    def num_actions(self) -> int:
-        """Numbers of an action: row and column."""
-        return 2
-
-    def action_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """The cells.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space of row and column.
-        """
-        return MultiDiscrete([self.board_size, self.board_size])
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The numbers of mines: as many as there are, and at most 9, and none.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space.
-        """
-        return spaces.Discrete(min(self.num_mines + 1, 10))

@@ -6,9 +6,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Bool, Int, Int32
 
+from .base import BaseEnvironment
 from .checks import check_integer
 from .spaces import MultiDiscrete
 
@@ -43,7 +43,7 @@ _COUNTS = (11, 6, 3)  # how many objects, colors and states MiniGrid has
 _X_STEP, _Y_STEP = (1, 0, -1, 0), (0, 1, 0, -1)  # by direction: right, down, left, up
 
 
-class MiniGrid(Environment[Any, EnvParams]):
+class MiniGrid(BaseEnvironment):
     """Abstract: a grid of tiles, of which the agent sees a square in front of it.
 
     The actions are MiniGrid's: turn left, turn right, forward, pick up, drop, toggle, done. An
@@ -54,18 +54,23 @@ class MiniGrid(Environment[Any, EnvParams]):
     `step_env`; y grows downwards, direction 0 is right, 1 down, 2 left, 3 up.
     """
 
-    def __init__(self, size: int, view: int):
+    def __init__(self, size: int, view: int, steps_per_cell: int):
         """**Arguments:**
 
         - `size`: side of the map; checked by the environment.
         - `view`: side of the square that is seen; odd and at least 3.
+        - `steps_per_cell`: the default time limit, divided by `size` squared.
 
         **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
-        super().__init__()
         self.size, self.view = check_integer("size", size), check_integer("view", view)
         if self.view < 3 or self.view % 2 == 0:
             raise ValueError(f"`view` (={view}) must be odd and at least 3.")
+        super().__init__(
+            observations=MultiDiscrete(_COUNTS * self.view**2),
+            actions=spaces.Discrete(7),
+            limit=steps_per_cell * self.size**2,
+        )
 
     def moved(
         self, tiles: Int32[Array, "height width"], state: Any, action: int | Int[Array, ""]
@@ -118,33 +123,6 @@ class MiniGrid(Environment[Any, EnvParams]):
         visible = _visible(~is_one_of(seen, (WALL, RED_CLOSED, BLUE_CLOSED)))
         seen = jnp.where(visible, seen, UNSEEN).at[middle, side - 1].set(EMPTY)
         return jnp.asarray(_CODES, jnp.int32)[seen].ravel()
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions."""
-        return 7
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """MiniGrid's actions.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 7 actions.
-        """
-        return spaces.Discrete(7)
-
-    def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete:
-        """The view's numbers.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** 11 objects, 6 colors and 3 states for each cell of the view.
-        """
-        return MultiDiscrete(_COUNTS * self.view**2)
 
 
 def walls(width: int, height: int) -> np.ndarray:

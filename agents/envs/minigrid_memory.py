@@ -35,9 +35,10 @@ class MiniGridMemory(MiniGrid):
 
     The agent begins at a random place of the middle row and looks right; the fork is the last
     column. Reaching the cell before the matching object gives \( 1 - 0.9\, t / T \) after t of at
-    most T steps, reaching the other one 0, and both terminate. The same, step by step, as
-    `MemoryEnv` of the Python package `minigrid` 3.2 without random length, with its image as the
-    observation: see `MiniGrid`. `terminated` and `truncated` can be true together, as there.
+    most \( T = 5\,\mathrm{size}^2 \) steps, reaching the other one 0, and both terminate. The same,
+    step by step, as `MemoryEnv` of the Python package `minigrid` 3.2 without random length, with
+    its image as the observation: see `MiniGrid`. `terminated` and `truncated` can be true together,
+    as there.
 
     Source: Chevalier-Boisvert et al., "Minigrid & Miniworld: Modular & Customizable Reinforcement
     Learning Environments for Goal-Oriented Tasks", NeurIPS 2023.
@@ -51,7 +52,7 @@ class MiniGridMemory(MiniGrid):
 
         **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
-        super().__init__(size, view)
+        super().__init__(size, view, steps_per_cell=5)
         if self.size < 7 or self.size % 2 == 0:
             raise ValueError(f"`size` (={size}) must be odd and at least 7.")
         self._middle = self.size // 2
@@ -62,11 +63,6 @@ class MiniGridMemory(MiniGrid):
         tiles[:, self._fork - 1] = WALL
         tiles[self._middle, self._fork - 1] = EMPTY
         self._tiles = tiles
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters with MiniGrid's time limit, 5 size² steps."""
-        return EnvParams(max_steps_in_episode=5 * self.size**2)
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams

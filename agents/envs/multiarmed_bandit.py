@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least
 
 
@@ -26,7 +27,7 @@ class EnvState(GymnaxEnvState):
     chances: Any
 
 
-class MultiarmedBandit(Environment[Any, EnvParams]):
+class MultiarmedBandit(BaseEnvironment):
     r"""Pull arms that pay with unknown probabilities, new ones in every episode.
 
     An observation is whether the last pull paid (0 after a reset). A pull that pays gives
@@ -55,14 +56,13 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if one of them is not a positive integer.
         """
-        super().__init__()
         self.arms = check_at_least("arms", arms, 1)
         self.episode_length = check_at_least("episode_length", episode_length, 1)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is `episode_length`."""
-        return EnvParams(max_steps_in_episode=self.episode_length)
+        super().__init__(
+            observations=spaces.Discrete(2),
+            actions=spaces.Discrete(self.arms),
+            limit=self.episode_length,
+        )
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
         """Put up new arms.
@@ -117,30 +117,3 @@ class MultiarmedBandit(Environment[Any, EnvParams]):
         **Returns:** False.
         """
         return jnp.zeros((), bool)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: one for each arm."""
-        return self.arms
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The arms.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space.
-        """
-        return spaces.Discrete(self.arms)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """Pay or none.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of two observations.
-        """
-        return spaces.Discrete(2)

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least, check_number
 
 GRAVITY = 10.0
@@ -49,7 +50,7 @@ def wrap(angle: Float32[Array, ""]) -> Float32[Array, ""]:
     return angle - 2 * math.pi * jnp.round(angle / (2 * math.pi))
 
 
-class Pendulum(Environment[Any, EnvParams]):
+class Pendulum(BaseEnvironment):
     r"""Abstract: a pendulum with a motor too weak to lift it at once.
 
     A step costs \( c = \theta^2 + 0.1 \dot\theta^2 + 0.001 u^2 \) for the angle \( \theta \) from
@@ -67,40 +68,12 @@ class Pendulum(Environment[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
         """
-        super().__init__()
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is `max_episode_length`."""
-        return EnvParams(max_steps_in_episode=self.max_episode_length)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of dimensions of an action."""
-        return 1
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The torques that can be applied.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of one number from -2 to 2 newton meters.
-        """
-        return spaces.Box(-MAX_TORQUE, MAX_TORQUE, (1,), jnp.float32)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The directions that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of 2 numbers, cosine and sine of the angle.
-        """
-        return spaces.Box(-1.0, 1.0, (2,), jnp.float32)
+        super().__init__(
+            observations=spaces.Box(-1.0, 1.0, (2,), jnp.float32),
+            actions=spaces.Box(-MAX_TORQUE, MAX_TORQUE, (1,), jnp.float32),
+            limit=self.max_episode_length,
+        )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Never: only the time limit ends an episode.

@@ -46,10 +46,10 @@ class RedBlueDoors(MiniGrid):
 
     The map is 2 size wide and size high; the room is the square in its middle. The agent begins
     anywhere in it, in any direction. Opening the blue door while the red one is open gives
-    \( 1 - 0.9\, t / T \) after t of at most T steps, opening it while the red one is closed 0, and
-    both terminate. The same, step by step, as `RedBlueDoorEnv` of the Python package `minigrid`
-    3.2, with its image as the observation: see `MiniGrid`. `terminated` and `truncated` can be true
-    together, as there.
+    \( 1 - 0.9\, t / T \) after t of at most \( T = 20\,\mathrm{size}^2 \) steps, opening it
+    while the red one is closed 0, and both terminate. The same, step by step, as `RedBlueDoorEnv`
+    of the Python package `minigrid` 3.2, with its image as the observation: see `MiniGrid`.
+    `terminated` and `truncated` can be true together, as there.
 
     Source: Chevalier-Boisvert et al., "Minigrid & Miniworld: Modular & Customizable Reinforcement
     Learning Environments for Goal-Oriented Tasks", NeurIPS 2023.
@@ -63,7 +63,7 @@ class RedBlueDoors(MiniGrid):
 
         **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
-        super().__init__(size, view)
+        super().__init__(size, view, steps_per_cell=20)
         if self.size < 4 or self.size % 2:
             raise ValueError(f"`size` (={size}) must be even and at least 4.")
         self._red_x = self.size // 2
@@ -71,11 +71,6 @@ class RedBlueDoors(MiniGrid):
         tiles = walls(2 * self.size, self.size)
         tiles[:, [self._red_x, self._blue_x]] = WALL
         self._tiles = tiles
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters with MiniGrid's time limit, 20 size² steps."""
-        return EnvParams(max_steps_in_episode=20 * self.size**2)
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams

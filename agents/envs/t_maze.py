@@ -10,6 +10,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least
 from .one_end import OneEnd
 
@@ -34,7 +35,7 @@ class EnvState(GymnaxEnvState):
     turned: Any
 
 
-class TMaze(OneEnd[Any, EnvParams]):
+class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
     """Walk along a corridor and turn north or south at its end, as a sign at the start said.
 
     The start is at the west end, the junction `corridor` steps east of it. Actions are north, east,
@@ -42,7 +43,7 @@ class TMaze(OneEnd[Any, EnvParams]):
     2 in the corridor and 3 at the junction. Turning at the junction ends the episode, with a reward
     of 4 for the goal's side and -0.1 for the other. A step into a wall changes nothing and gives
     -0.1; all others give 0. The best return is 4, in `corridor + 1` steps; the best without memory
-    is 1.95 in expectation.
+    is 1.95 in expectation. The time limit is ten times the steps of the best episode.
 
     Source: Bakker, "Reinforcement Learning with Long Short-Term Memory", NeurIPS 2001, where an
     observation is three bits; here it is one of four numbers.
@@ -55,40 +56,12 @@ class TMaze(OneEnd[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if it is not such an integer.
         """
-        super().__init__()
         self.corridor = check_at_least("corridor", corridor, 1)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is ten times the length of the shortest episode."""
-        return EnvParams(max_steps_in_episode=10 * (self.corridor + 1))
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: the four directions."""
-        return 4
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """North, east, south, west.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 4 actions.
-        """
-        return spaces.Discrete(4)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The two signs, the corridor and the junction.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 4 observations.
-        """
-        return spaces.Discrete(4)
+        super().__init__(
+            observations=spaces.Discrete(4),
+            actions=spaces.Discrete(4),
+            limit=10 * (self.corridor + 1),
+        )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Whether the agent has turned at the junction.

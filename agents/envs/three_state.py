@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .checks import check_at_least, check_number
 
 STATES = 3
@@ -27,7 +28,7 @@ class EnvState(GymnaxEnvState):
     place: Any
 
 
-class ThreeState(Environment[Any, EnvParams]):
+class ThreeState(BaseEnvironment):
     r"""Name the present state of a chain 0 → 1 → 2 → 0, seeing only whether it is state 0.
 
     Each step the chain advances with probability `advance` and else stays. It begins in any of the
@@ -52,41 +53,13 @@ class ThreeState(Environment[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
-        super().__init__()
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
         self.advance = check_number("advance", advance, 0.0, 1.0)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is `max_episode_length`."""
-        return EnvParams(max_steps_in_episode=self.max_episode_length)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: one for each state."""
-        return STATES
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The states that can be named.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 3 actions.
-        """
-        return spaces.Discrete(STATES)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """Whether the chain is in state 0.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 2 observations.
-        """
-        return spaces.Discrete(2)
+        super().__init__(
+            observations=spaces.Discrete(2),
+            actions=spaces.Discrete(STATES),
+            limit=self.max_episode_length,
+        )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Never: only the time limit ends an episode.

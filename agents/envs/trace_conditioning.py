@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
 import scan
 
+from .base import BaseEnvironment
 from .checks import check_at_least, check_integer
 
 US_STEPS = 2
@@ -47,7 +48,7 @@ def _uniform(key: PRNGKeyArray, low: int, high: int) -> Int32[Array, ""]:
     return low + above.astype(jnp.int32)
 
 
-class TraceConditioning(Environment[Any, EnvParams]):
+class TraceConditioning(BaseEnvironment):
     r"""Predict the unconditioned stimulus (US) from the conditioned one (CS) that announces it.
 
     An observation is US, CS and the distractors, each 0 or 1. The CS lasts 4 steps and the US 2.
@@ -61,7 +62,8 @@ class TraceConditioning(Environment[Any, EnvParams]):
     so the value of an observation under the discount \( \gamma = 1 - 1/E \) (`discount_factor`) is
     the expectation of the target \( G_t = \sum_k \gamma^k \mathrm{US}_{t+1+k} \), and any agent
     that learns values can be used. `trace_conditioning_stream` gives observations with their
-    targets. The stream never terminates; the time limit cuts it off.
+    targets. The stream never terminates; the time limit, 200,000 steps by default,
+    cuts it off.
 
     Source: Rafiee et al., "From Eye-blinks to State Construction: Diagnostic Benchmarks for Online
     Representation Learning", 2020, as used by Elelimy et al., "Real-Time Recurrent Learning using
@@ -86,7 +88,6 @@ class TraceConditioning(Environment[Any, EnvParams]):
 
         **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
-        super().__init__()
         self.expected_isi = check_at_least("expected_isi", expected_isi, 2)
         self.num_distractors = check_integer("num_distractors", num_distractors)
         self.min_iti = check_at_least("min_iti", min_iti, US_STEPS)
@@ -99,6 +100,11 @@ class TraceConditioning(Environment[Any, EnvParams]):
             raise ValueError(
                 f"`max_iti` (={max_iti}) must be at least `min_iti` (={self.min_iti})."
             )
+        super().__init__(
+            observations=spaces.Box(0.0, 1.0, (2 + self.num_distractors,), jnp.float32),
+            actions=spaces.Discrete(1),
+            limit=200_000,
+        )
 
     @property
     def isi_bounds(self) -> tuple[int, int]:
@@ -110,38 +116,6 @@ class TraceConditioning(Environment[Any, EnvParams]):
     def discount_factor(self) -> float:
         """The discount of the target, γ = 1 - 1 / E."""
         return 1 - 1 / self.expected_isi
-
-    @property
-    def default_params(self) -> EnvParams:
-        """Parameters whose time limit is 200,000 steps."""
-        return EnvParams(max_steps_in_episode=200_000)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions: one, which does nothing."""
-        return 1
-
-    def action_space(self, params: EnvParams | None = None) -> spaces.Discrete:
-        """The only action.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a discrete space of 1 action.
-        """
-        return spaces.Discrete(1)
-
-    def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The stimuli that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of `2 + num_distractors` numbers from 0 to 1.
-        """
-        return spaces.Box(0.0, 1.0, (2 + self.num_distractors,), jnp.float32)
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Never: the stream is endless.

@@ -1,0 +1,60 @@
+"""Environments whose spaces are known when they are constructed."""
+
+import math
+from typing import Any
+
+from gymnax.environments import spaces
+from gymnax.environments.environment import Environment, EnvParams
+
+
+class BaseEnvironment(Environment[Any, EnvParams]):
+    """Abstract: an environment with spaces and a time limit that the constructor is given.
+
+    Environments give the state, which has `time`, in `reset_env` and `step_env`, and say in
+    `is_terminated` when an episode is over.
+    """
+
+    def __init__(self, *, observations: spaces.Space, actions: spaces.Space, limit: int):
+        """**Arguments:**
+
+        - `observations`: the space of observations.
+        - `actions`: the space of actions.
+        - `limit`: the default time limit, in steps.
+        """
+        super().__init__()
+        self._observations = observations
+        self._actions = actions
+        self._limit = limit
+
+    @property
+    def default_params(self) -> EnvParams:
+        """Parameters with the default time limit."""
+        return EnvParams(max_steps_in_episode=self._limit)
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions, or of the numbers that make up one."""
+        space: Any = self._actions
+        return space.n if isinstance(space, spaces.Discrete) else math.prod(space.shape)
+
+    def action_space(self, params: EnvParams | None = None) -> Any:
+        """The actions that can be taken.
+
+        **Arguments:**
+
+        - `params`: not used.
+
+        **Returns:** a space.
+        """
+        return self._actions
+
+    def observation_space(self, params: EnvParams | None = None) -> Any:
+        """The observations that can be made.
+
+        **Arguments:**
+
+        - `params`: not used.
+
+        **Returns:** a space.
+        """
+        return self._observations

@@ -16,6 +16,8 @@ from agents.rollout import Actor
 from agents.spaces import width
 from rtrl.dense import to_real, unreal
 
+_MOST_STEPS = 100_000
+
 Sensitivities = Sequence[Any] | np.ndarray | Array
 
 
@@ -72,7 +74,8 @@ def episode_sensitivities(
     - `actor`: the environment.
     - `network`: chooses the actions.
     - `episodes`: number of episodes, all played at once.
-    - `max_steps`: where an episode is cut; the environment's own limit by default.
+    - `max_steps`: where an episode is cut; the environment's own limit by default, which must then
+      be at most 100,000.
     - `greedy`: take the most probable action; otherwise sample.
     - `key`: PRNG key.
 
@@ -82,13 +85,18 @@ def episode_sensitivities(
 
     **Raises:**
 
-    `ValueError` when `episodes` or `max_steps` is less than 1.
+    `ValueError` when `episodes` or `max_steps` is less than 1, or `max_steps` is missing where
+    episodes may be longer than what is played by default.
     """
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     for name, count in (("episodes", episodes), ("max_steps", limit)):
         if count < 1:
             raise ValueError(f"`{name}` (={count}) must be at least 1.")
-
+    if max_steps is None and limit > _MOST_STEPS:
+        raise ValueError(
+            f"`max_steps` (=None) must be given: an episode may have {limit:,} steps, and no more "
+            f"than {_MOST_STEPS:,} are played by default."
+        )
     sensitivities, lengths = _play(actor, network, key, episodes, limit, greedy)
     return [np.asarray(s)[:n] for s, n in zip(sensitivities, lengths, strict=True)]
 

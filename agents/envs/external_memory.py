@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams
-from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Int32, PRNGKeyArray
 
 from .spaces import MultiDiscrete
+from .wrappers.base import Step, Wrapper, restart
 
 KINDS = ("K", "B", "O", "OA")
 """Last observations; bits; observations on demand; observations and actions on demand."""
@@ -37,7 +38,7 @@ class EnvState:
         return self.env_state.time
 
 
-class ExternalMemory(Environment[Any, EnvParams]):
+class ExternalMemory(Wrapper):
     """An environment with a memory that the agent sees, and writes by its actions.
 
     Four kinds, each with a size k:
@@ -76,12 +77,11 @@ class ExternalMemory(Environment[Any, EnvParams]):
         - `env`: the environment, which stays available as the attribute `env`.
         - `memory`: the kind and the size k, which may be 0: `"K4"`, `"B1"`, `"O2"`, `"OA1"`.
 
-        **Raises:** `TypeError` if `memory` is not text; `ValueError` if it is not a kind and a
-        size, if the environment's spaces do not suit the kind, or if there would be too many
-        actions.
+        **Raises:** `TypeError` if `env` is no environment or `memory` no text; `ValueError` if
+        `memory` is not a kind and a size, if the environment's spaces do not suit the kind, or if
+        there would be too many actions.
         """
-        super().__init__()
-        self.env = env
+        super().__init__(env)
         self.memory = memory
         self.kind, self.k = parse(memory)
         observation, action = self._spaces(env.default_params)
@@ -108,11 +108,6 @@ class ExternalMemory(Environment[Any, EnvParams]):
     def name(self) -> str:
         """The environment's name and the memory's."""
         return f"{self.env.name}-{self.memory}"
-
-    @property
-    def default_params(self) -> EnvParams:
-        """The environment's default parameters."""
-        return self.env.default_params
 
     @property
     def num_actions(self) -> int:
@@ -188,13 +183,27 @@ class ExternalMemory(Environment[Any, EnvParams]):
         **Returns:** the first observation and the state.
         """
         observation, env_state = self.env.reset(key, params)
+        return self._begun(observation, env_state, params)
+
+    def restart(self, key: PRNGKeyArray, state: Any, params: Any) -> tuple[Any, EnvState]:
+        """Begin an episode with an empty memory, and keep what wrappers inside keep.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state at the end of the last episode.
+        - `params`: the environment's parameters.
+
+        **Returns:** the first observation and the state.
+        """
+        return self._begun(*restart(self.env, key, state.env_state, params), params)
+
+    def _begun(self, observation: Any, env_state: Any, params: Any) -> tuple[Any, EnvState]:
         observation = self._vector(observation)
         state = EnvState(env_state, observation, self._empty(observation, params))
         return self._join(observation, state.memory), state
 
-    def step(
-        self, key: PRNGKeyArray, state: EnvState, action: Any, params: Any = None
-    ) -> tuple[Any, EnvState, Float32[Array, ""], Bool[Array, ""], Bool[Array, ""], dict[str, Any]]:
+    def step(self, key: PRNGKeyArray, state: Any, action: Any, params: Any = None) -> Step:
         """Take a step and write; where the episode ends, begin the next one.
 
         **Arguments:**

@@ -160,6 +160,11 @@ def test_episodes_are_played_to_their_end(float32):
     with pytest.raises(ValueError, match=r"`max_steps` \(=0\) must be at least 1"):
         analysis.episode_sensitivities(actor, net, episodes=3, max_steps=0, key=key)
 
+    env, params = envs.make("trace_conditioning")
+    actor = Actor(env, params)
+    with pytest.raises(ValueError, match=r"`max_steps` \(=None\) must be given: .* 200,000 steps"):
+        analysis.episode_sensitivities(actor, net, episodes=1, key=key)
+
 
 # Traces
 

@@ -15,7 +15,7 @@ import agents
 import zoo
 from agents import envs
 from agents.cli import parse_options
-from agents.envs import external_memory
+from agents.envs import external_memory, wrappers
 from tests.envs import quick
 
 STEPS = 60
@@ -199,6 +199,26 @@ def test_nothing_leaks_across_a_reset(pattern):
             slots, padded = [], [0, 0]
         np.testing.assert_array_equal(seen[1:], padded)
         np.testing.assert_array_equal(state.memory.ravel(), padded)
+
+
+def test_wrappers_inside_and_outside():
+    """Where a limit outside ends an episode, the memory is emptied and statistics inside stay."""
+    base = envs.PositionOnlyPendulum()
+    inside = envs.ExternalMemory(wrappers.NormalizeObservation(base), "K1")
+    env, params = wrappers.TimeLimit(inside, 2), base.default_params
+    step = quick.jit(env.step)
+    _, state = env.reset(jax.random.key(0), params)
+    slots, counts = [], []
+    for t in range(4):
+        observation, state, *_ = step(jax.random.key(t), state, jnp.zeros(1, jnp.float32), params)
+        slots.append(float(observation[2]))
+        counts.append(int(state.env_state.env_state.own.count))
+    assert slots == [1, 0, 1, 0]  # whether something is in the slot
+    assert counts == [2, 4, 5, 7]  # a step and, where an episode ended, a first observation
+    assert not env.is_terminated(state, params)
+
+    limited = envs.ExternalMemory(wrappers.TimeLimit(base, 5), "K1")
+    assert envs.episode_steps(limited, params) == 5
 
 
 KINDS = ("K1", "B1", "O1", "OA1")

@@ -115,7 +115,7 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         """
         return self.env.observation_space(self.default_params if params is None else params)
 
-    def is_terminated(self, state: WrapperState, params: Any) -> Bool[Array, ""]:
+    def is_terminated(self, state: Any, params: Any) -> Bool[Array, ""]:
         """Whether the environment inside has come to its own end.
 
         **Arguments:**
@@ -127,7 +127,7 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         """
         return self.env.is_terminated(state.env_state, params)
 
-    def is_truncated(self, state: WrapperState, params: Any) -> Bool[Array, ""]:
+    def is_truncated(self, state: Any, params: Any) -> Bool[Array, ""]:
         """Whether the time limit of the environment inside is reached.
 
         **Arguments:**

@@ -5,7 +5,9 @@ The session runs with 64-bit types enabled, because most tests compare two exact
 or takes the `float32` fixture, which restores JAX's usual 32-bit defaults while the test runs.
 """
 
+import math
 import os
+import time
 
 # Two workers on two cores: more XLA threads than cores only make them wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -42,6 +44,22 @@ hypothesis.settings.register_profile(
     "draft", max_examples=2, phases=[hypothesis.Phase.generate], **_COMMON
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+_BEGUN = time.monotonic()
+
+
+def pytest_addoption(parser):
+    """An option for machines of unknown speed, on which the whole must not take for ever."""
+    text = "skip the tests that have not begun after so many seconds"
+    parser.addoption("--budget", type=float, default=math.inf, metavar="SECONDS", help=text)
+
+
+def pytest_runtest_setup(item):
+    """Skip what is out of time."""
+    budget = item.config.getoption("--budget")
+    if time.monotonic() - _BEGUN > budget:
+        pytest.skip(f"not begun within --budget {budget:g}")
 
 
 @pytest.hookimpl(optionalhook=True)

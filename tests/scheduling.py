@@ -24,6 +24,13 @@ class Grouped(LoadScopeScheduling):
     def _split_scope(self, nodeid):
         return self._group(nodeid)
 
+    def _reschedule(self, node):
+        super()._reschedule(node)
+        # A process keeps its last test back until it has another one or is told to finish. xdist
+        # gives one that replaces another a single group, and so it would wait for ever.
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
     def remove_node(self, node):
         """Take a process away that has finished or crashed; gives the test that crashed."""
         # xdist would run that test again, and hand out groups of which nothing is left, from which

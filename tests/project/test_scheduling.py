@@ -14,6 +14,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 TESTS = """
 import os
+import time
 import pytest
 
 @pytest.mark.parametrize("letter", "abcdef")
@@ -22,6 +23,7 @@ def test_it(number, letter):
     with open(f"{letter}-{os.getpid()}", "a") as file:
         file.write(str(number))
     if (number, letter) == (1, "b"):
+        time.sleep(2)  # until what went before is reported
         os._exit(3)
 """
 
@@ -40,7 +42,7 @@ def test_a_crash_fails_one_test_and_the_rest_runs_in_groups(tmp_path):
         timeout=600,
     )
     assert run.returncode == 1, run.stdout + run.stderr
-    assert "1 failed, 17 passed" in run.stdout
+    assert "1 failed, 17 passed" in run.stdout, run.stdout
     assert "crashed while running 'test_it.py::test_it[1-b]'" in run.stdout
 
     files = {path.name: path.read_text() for path in tmp_path.glob("?-*")}

@@ -22,8 +22,9 @@ class BaseEnvironment(Environment[Any, EnvParams]):
         - `limit`: the default time limit, in steps.
         """
         super().__init__()
-        self._observations = observations
-        self._actions = actions
+        # gymnax's abstract space lacks what all of its spaces have.
+        self._observations: Any = observations
+        self._actions: Any = actions
         self._limit = limit
 
     @property
@@ -34,7 +35,7 @@ class BaseEnvironment(Environment[Any, EnvParams]):
     @property
     def num_actions(self) -> int:
         """Number of actions, or of the numbers that make up one."""
-        space: Any = self._actions
+        space = self._actions
         return space.n if isinstance(space, spaces.Discrete) else math.prod(space.shape)
 
     def action_space(self, params: EnvParams | None = None) -> Any:

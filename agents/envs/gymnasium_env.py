@@ -1,6 +1,5 @@
 """Any environment of the package gymnasium, which runs on the host, with gymnax's interface."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jax.experimental import io_callback
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
+from .base import BaseEnvironment
 from .gymnasium_host import Host
 from .spaces import MultiDiscrete
 
@@ -69,8 +69,12 @@ def from_gymnasium(
     return environment, environment.default_params
 
 
-class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
-    """An environment of the package gymnasium, which runs on the host: see `from_gymnasium`."""
+class GymnasiumEnvironment(BaseEnvironment):
+    """An environment of the package gymnasium, which runs on the host: see `from_gymnasium`.
+
+    The time limit, a thousand million steps where there is none, is part of the environment on the
+    host: another value in the parameters is an error there.
+    """
 
     def __init__(self, host: Host):
         """**Arguments:**
@@ -80,10 +84,12 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
         **Raises:** `TypeError` for a space that is not Discrete, MultiDiscrete, MultiBinary or
         Box.
         """
-        super().__init__()
+        super().__init__(
+            observations=_space("observations", host.observation_space),
+            actions=_space("actions", host.action_space),
+            limit=host.limit or _NO_LIMIT,
+        )
         self.host = host
-        self._observations = _space("observations", host.observation_space)
-        self._actions = _space("actions", host.action_space)
         self._call_reset = _for_batches(self._host_reset, self._reset_results)
         self._call_step = _for_batches(self._host_step, self._step_results)
 
@@ -91,42 +97,6 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
     def name(self) -> str:
         """The name that `agents.envs.make` has for it."""
         return f"gymnasium/{self.host.name}"
-
-    @property
-    def num_actions(self) -> int:
-        """Number of discrete actions, or of components of another one."""
-        space = self._actions
-        return space.n if isinstance(space, spaces.Discrete) else math.prod(space.shape)
-
-    @property
-    def default_params(self) -> EnvParams:
-        """The time limit; a thousand million steps where there is none.
-
-        It is part of the environment on the host: another value is an error there.
-        """
-        return EnvParams(max_steps_in_episode=self.host.limit or _NO_LIMIT)
-
-    def action_space(self, params: EnvParams | None = None) -> Any:
-        """The actions that can be taken.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space.
-        """
-        return self._actions
-
-    def observation_space(self, params: EnvParams | None = None) -> Any:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space.
-        """
-        return self._observations
 
     def reset(self, key: PRNGKeyArray, params: EnvParams | None = None) -> tuple[Any, EnvState]:
         """Make an environment on the host and begin an episode.
@@ -139,7 +109,7 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
         **Returns:** the first observation and the state.
         """
         seed = jax.random.bits(key, dtype=jnp.uint32)
-        observation, number, place = self._call_reset(seed, self._limit(params))
+        observation, number, place = self._call_reset(seed, self._limits(params))
         zero = jnp.zeros_like(number)
         return observation, EnvState(time=zero, number=number, place=place, ticket=zero)
 
@@ -161,7 +131,7 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
         action = jnp.asarray(action, self._actions.dtype)
         receipt = (state.number, state.place, state.ticket)
         ticket, observation, final, reward, terminated, truncated = self._call_step(
-            *receipt, action, self._limit(params)
+            *receipt, action, self._limits(params)
         )
         state = EnvState(
             time=jnp.where(terminated | truncated, 0, state.time + 1),
@@ -176,12 +146,12 @@ class GymnasiumEnvironment(Environment[EnvState, EnvParams]):
         """Close the environments on the host; their states are of no use then."""
         self.host.close()
 
-    def _limit(self, params: EnvParams | None) -> Any:
+    def _limits(self, params: EnvParams | None) -> Any:
         params = self.default_params if params is None else params
         return jnp.asarray(params.max_steps_in_episode, jnp.int32)
 
     def _check_limit(self, limits: np.ndarray) -> None:
-        limit = self.default_params.max_steps_in_episode
+        limit = self._limit
         if (limits != limit).any():
             raise ValueError(
                 f"`max_steps_in_episode` (={limits[0]}) must be {limit}, which it was when the "

@@ -9,10 +9,19 @@ import math
 import os
 import time
 
-# Two workers on two cores: more XLA threads than cores only make them wait for each other.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+# The tests' programs run for a moment and compiling them takes the time, so that XLA optimizes
+# little here. What the environment says comes later, and wins.
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+        "--xla_cpu_use_fusion_emitters=false",
+        "--xla_cpu_parallel_codegen_split_count=1",
+        # Two workers on two cores: more threads than cores only make them wait for each other.
+        "--xla_cpu_multi_thread_eigen=false" if "PYTEST_XDIST_WORKER" in os.environ else "",
+        os.environ.get("XLA_FLAGS", ""),
+    ]
+)
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import hypothesis

@@ -13,10 +13,9 @@ from agents import analysis, envs
 from agents.analysis_plots import draw_eigenvalues, draw_sensitivity, draw_traces
 from agents.networks import ActorCritic, Inputs
 from agents.rollout import Actor
-from tests.envs.quick import jit
 
 TIME = 9
-sensitivity = jit(analysis.value_sensitivity)
+sensitivity = jax.jit(analysis.value_sensitivity)
 BOX = spaces.Box(-1.0, 1.0, (3,))
 
 
@@ -85,7 +84,7 @@ def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
     net, inputs = network(zoo.spec(cell, hidden=5), **options), tape(begin=[3])
     got = sensitivity(net, inputs)
-    value = jit(lambda o: net.scan(
+    value = jax.jit(lambda o: net.scan(
         net.memory.init_state(), eqx.tree_at(lambda i: i.observation, inputs, o)
     )[1][1][-1])  # fmt: skip
     for i in range(TIME):
@@ -105,7 +104,7 @@ def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
 def test_a_state_that_is_carried_in_counts_as_past():
     net, inputs = network(zoo.spec("gru", hidden=5)), tape()
     first, last = (jax.tree.map(lambda x, p=p: x[p], inputs) for p in (slice(4), slice(4, None)))
-    state, _ = jit(lambda *carry: net.scan(*carry))(net.memory.init_state(), first)
+    state, _ = jax.jit(lambda *carry: net.scan(*carry))(net.memory.init_state(), first)
     whole = sensitivity(net, inputs)
     part = sensitivity(net, last, state=state)
     np.testing.assert_allclose(part, whole[4:], rtol=1e-10)
@@ -247,7 +246,7 @@ def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
         out = cell.step(state_in, x)[0]
         return jnp.concatenate([jnp.ravel(p(out)) for p in (jnp.real, jnp.imag)[: len(parts)]])
 
-    jacobian = jit(jax.jacobian(real_step))(jnp.zeros(cell.state_size))
+    jacobian = jax.jit(jax.jacobian(real_step))(jnp.zeros(cell.state_size))
     np.testing.assert_allclose(_sorted(got), _sorted(np.linalg.eigvals(jacobian)), atol=1e-8)
 
 

@@ -13,7 +13,6 @@ import zoo
 from agents.distributions import Categorical
 from agents.ppo import PPO
 from agents.rollout import Actor
-from tests.envs import quick
 
 BOARD = {"board_size": 3, "ship_sizes": (2,)}
 
@@ -57,7 +56,7 @@ def test_a_rollout_stores_the_sum_of_the_parts(run):
     runner = actor.reset(network, 5, key=jax.random.key(2))
     assert runner.action.shape == (5, 2)
 
-    @quick.jit
+    @jax.jit
     def act(runner, key):
         _, step = actor.step(network, runner, key)
         return step, jax.vmap(network.step)(runner.memory, step.inputs)[1][0]

@@ -15,7 +15,6 @@ from gymnax.environments.environment import Environment, EnvParams
 from agents import envs
 from agents.envs.action_sequence import RECALL
 from agents.tabular import table_index, table_rows, train_table
-from tests.envs import quick
 
 ALPHA, GAMMA = 0.3, 0.9
 
@@ -69,7 +68,7 @@ def chain_by_hand(steps, trace_decay, limit):
 def test_updates_by_hand(algorithm, trace_decay, limit):
     """A chain with one action: Q is the value; a limit of 3 truncates, and is bootstrapped over."""
     env = Chain()
-    result = quick.jit(
+    result = jax.jit(
         functools.partial(
             train_table,
             env,
@@ -105,7 +104,7 @@ def test_q_learning_finds_the_optimal_values(trace_decay):
         trace_decay=trace_decay,
         epsilon=0.8,
     )
-    table = np.asarray(quick.jit(train)(key=jax.random.key(0)).table)
+    table = np.asarray(jax.jit(train)(key=jax.random.key(0)).table)
     for row, column, action in itertools.product(range(3), range(3), range(4)):
         if (row, column) == env.cookie:
             continue
@@ -134,7 +133,7 @@ def late_returns(game, memory):
         epsilon=0.05,
     )
     keys = jax.random.split(jax.random.key(0), 8)
-    return np.asarray(quick.jit(jax.vmap(lambda key: train(key=key)))(keys).returns[:, -1])
+    return np.asarray(jax.jit(jax.vmap(lambda key: train(key=key)))(keys).returns[:, -1])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_learns_with_a_memory_what_it_cannot_learn_without(game, memory, without
 
 def test_seeds_differ_and_are_reproducible():
     env, params = envs.make("gravity", external_memory="O1")
-    train = quick.jit(
+    train = jax.jit(
         jax.vmap(lambda key: train_table(env, params, steps=400, points=2, key=key).table)
     )
     keys = jax.random.split(jax.random.key(1), 3)

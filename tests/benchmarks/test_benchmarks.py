@@ -38,6 +38,7 @@ def test_scans(float32, tmp_path, capsys):
     assert "| solver |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_zoo(float32, tmp_path):
     picture = tmp_path / "zoo.png"
     tables = cells.run(cells.Options(quick=True, picture=picture))
@@ -77,6 +78,7 @@ def test_large_shapes_are_left_out_and_said_so():
     assert scans.skipped(1024, (16, 256), "complex64", True) == {}
 
 
+@pytest.mark.slow
 def test_gradients(float32, capsys):
     tables = gradients.run(gradients.Options(quick=True))
     assert set(tables) == {"online", "gradients"}
@@ -92,6 +94,7 @@ def test_gradients(float32, capsys):
     assert {row["gradient"] for row in tables["gradients"]} >= {"BPTT", "RTRL segment"}
 
 
+@pytest.mark.slow
 def test_depth(capsys):
     tables = depth.run(depth.Options(quick=True, output=_measure.Output(markdown=True)))
     (every,), (lowest,) = tables["all"], tables["lowest"]

@@ -8,8 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from tests.envs import quick
-
 
 def packed(board):
     """A Boolean array `[..., rows, columns]` as rows of bits."""
@@ -61,7 +59,7 @@ def play_popgym(env, policy):
     return Played(*map(np.asarray, zip(*steps, strict=True)))
 
 
-@functools.partial(quick.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def _play(env, params, states, actions):
     def step(state, action):
         out = env.step(jax.random.key(0), state, action, params)

@@ -5,10 +5,8 @@ import functools
 import jax
 import numpy as np
 
-from tests.envs import quick
 
-
-@functools.partial(quick.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def _episodes(env, params, keys, actions, fields):
     def step(state, x):
         key, action = x

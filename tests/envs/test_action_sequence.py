@@ -10,7 +10,6 @@ import pytest
 
 from agents import envs
 from agents.envs.action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION
-from tests.envs import quick
 
 TABLES = {"recall": RECALL, "recall_variation": RECALL_VARIATION, "recall_four": RECALL_FOUR}
 
@@ -25,9 +24,7 @@ def graph(name, memory):
     env, params = envs.make(name, external_memory=memory)
     actions = jnp.arange(env.num_actions, dtype=jnp.int32)
     key = jax.random.key(0)
-    step = quick.jit(
-        jax.vmap(lambda state, action: env.step(key, state, action, params), (None, 0))
-    )
+    step = jax.jit(jax.vmap(lambda state, action: env.step(key, state, action, params), (None, 0)))
     nodes, found = {}, []
 
     def node(observation, state):
@@ -172,7 +169,7 @@ def test_best_stochastic_memoryless_policy(name, best):
             total += reward
         return total
 
-    returns = quick.jit(jax.vmap(episode))(jax.random.split(jax.random.key(2), episodes))
+    returns = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(2), episodes))
     returns = np.asarray(returns, np.float64)
     assert abs(returns.mean() - best) <= 5 * returns.std() / np.sqrt(episodes)
 

@@ -12,7 +12,6 @@ from popgym.envs import battleship, minesweeper
 from agents import envs
 from agents.envs.battleship import EnvState as BattleshipState
 from agents.envs.minesweeper import EnvState as MineSweeperState
-from tests.envs import quick
 from tests.envs.boards import (
     assert_distribution,
     assert_mean,
@@ -101,7 +100,7 @@ def test_same_as_popgym(name, oracle):
     assert len(np.unique(np.concatenate([episode.reward for episode in played]))) == kinds
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _resets(env, count):
     keys = jax.random.split(jax.random.key(5), count)
     return jax.vmap(env.reset, (0, None))(keys, env.default_params)
@@ -205,7 +204,7 @@ def test_the_largest_boards():
     assert ships.any(0)[:, [0, 31]].any(0).all() and mines.any(0)[:, [0, 31]].any(0).all()
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _random_returns(env, episodes):
     params = env.default_params
 

@@ -13,7 +13,6 @@ from agents.__main__ import main
 from agents.envs import brax_env
 from agents.envs.adapter import gymnax_settings
 from agents.envs.brax_env import LAYOUTS, BraxEnvironment
-from tests.envs import quick
 
 STEPS, SEEDS = 25, 8
 
@@ -35,14 +34,14 @@ def played(env_name, backend="spring"):
     params = env.default_params
     keys = jax.random.split(jax.random.key(8), SEEDS)
     first, state = jax.vmap(env.reset, (0, None))(keys, params)
-    our_step = quick.jit(jax.vmap(env.step_env, (0, 0, 0, None)))
-    sample = quick.jit(jax.vmap(env.action_space(params).sample))
+    our_step = jax.jit(jax.vmap(env.step_env, (0, 0, 0, None)))
+    sample = jax.jit(jax.vmap(env.action_space(params).sample))
     records = [], []
     with brax_env._brax_settings():
         index = jax.vmap(lambda key: jax.random.bits(key, dtype=jnp.uint32))(keys) % 1024
         reset_keys = jax.random.split(jax.random.key(0), 1024)[index]
-        brax_state = quick.jit(jax.vmap(env.brax.reset))(reset_keys)
-        brax_step = quick.jit(jax.vmap(env.brax.step))
+        brax_state = jax.jit(jax.vmap(env.brax.reset))(reset_keys)
+        brax_step = jax.jit(jax.vmap(env.brax.step))
         brax_first = brax_state.obs
     for t in range(STEPS):
         action = sample(jax.random.split(jax.random.key(t), SEEDS))
@@ -122,8 +121,8 @@ def test_a_step_shows_the_same_part_as_a_reset():
     full, positions = (envs.make(f"brax/inverted_pendulum{s}")[0] for s in ("", "-P"))
     key, action = jax.random.key(0), jnp.ones(1, jnp.float32)
     _, state = full.reset(key)
-    observation = quick.jit(full.step)(key, state, action)[0]
-    np.testing.assert_array_equal(quick.jit(positions.step)(key, state, action)[0], observation[:2])
+    observation = jax.jit(full.step)(key, state, action)[0]
+    np.testing.assert_array_equal(jax.jit(positions.step)(key, state, action)[0], observation[:2])
 
 
 def test_the_reachers_target_is_shown_once():
@@ -140,7 +139,7 @@ def test_the_reachers_target_is_shown_once():
 @pytest.mark.slow
 def test_an_episode_of_the_reacher_with_a_target_that_is_shown_once():
     env, params = envs.make("brax/reacher-pomdp", max_steps_in_episode=4)
-    step = quick.jit(env.step)
+    step = jax.jit(env.step)
     observation, state = env.reset(jax.random.key(0), params)
     targets = []
     for t in range(12):
@@ -156,7 +155,7 @@ def test_an_episode_of_the_reacher_with_a_target_that_is_shown_once():
 
 
 def initial_observations(env, params, count):
-    reset = quick.jit(jax.vmap(env.reset, (0, None)))
+    reset = jax.jit(jax.vmap(env.reset, (0, None)))
     return np.asarray(reset(jax.random.split(jax.random.key(1), count), params)[0])
 
 
@@ -189,9 +188,9 @@ def test_other_initial_states_are_used():
 def test_without_a_pool_a_reset_is_one_of_brax():
     env, params = envs.make("brax/inverted_pendulum", pool_size=0)
     key = jax.random.key(4)
-    observation, state = quick.jit(env.reset)(key, params)
+    observation, state = jax.jit(env.reset)(key, params)
     with gymnax_settings():
-        expected = quick.jit(env.brax.reset)(key)
+        expected = jax.jit(env.brax.reset)(key)
     np.testing.assert_allclose(observation, expected.obs, rtol=1e-6)
     for ours, brax in zip(
         jax.tree.leaves(state.pipeline_state), jax.tree.leaves(expected.pipeline_state), strict=True

@@ -9,7 +9,6 @@ import pytest
 
 from agents import envs
 from agents.envs.checks import check_integer
-from tests.envs import quick
 from tests.envs.shuffles import assert_shuffled, primitives
 
 EPISODES = 4096
@@ -38,7 +37,7 @@ def play(env, policy, episodes):
     return jax.device_get(_play(env, policy, episodes))
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _play(env, policy, episodes):
     """Observations `[episode, steps + 1, ...]` and rewards `[episode, steps]` of a policy.
 

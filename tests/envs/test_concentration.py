@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from agents import envs
-from tests.envs import quick
 from tests.envs.shuffles import assert_shuffled, primitives
 
 EPISODES = 4096
 
 
-@functools.partial(quick.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def _play(env, keys, actions):
     """Observations and rewards up to the end of the episode; both are 0 after it."""
     params = env.default_params
@@ -89,7 +88,7 @@ def test_random_clicks_have_the_expected_return(deck_type):
 def test_turning_all_pairs_gives_one_and_a_pair_of_three_is_none():
     """By hand: a board of which all is known, and the rules of one turn after another."""
     env = envs.Concentration(deck_type="colors")
-    params, step = env.default_params, quick.jit(env.step)
+    params, step = env.default_params, jax.jit(env.step)
     observation, state = env.reset(jax.random.key(0), params)
     np.testing.assert_array_equal(observation, [2] * 52)
     board = jnp.arange(52, dtype=jnp.int32) % 2

@@ -10,7 +10,6 @@ import pytest
 from gymnax.environments import spaces
 
 from agents import envs
-from tests.envs import quick
 from tests.envs.cases import CASES, LIMIT, Case
 
 ENVS, STEPS = 3, 2 * LIMIT + 2
@@ -71,7 +70,7 @@ def rollout(case_index: int) -> Rollout:
         first = env.reset(key_reset, params)
         return first, jax.lax.scan(step, first[1], jax.random.split(key_steps, STEPS))[1]
 
-    run = quick.jit(jax.vmap(run))
+    run = jax.jit(jax.vmap(run))
     first, record = run(jax.random.split(jax.random.key(0), ENVS))
     # In NumPy, because JAX would compile every indexing of every leaf. Keys stay as they are.
     key, *record = record
@@ -155,7 +154,7 @@ def test_spaces_are_honored(case):
 def test_one_program_steps_and_resets_as_many_do(case):
     """No second compilation, the same results with and without `vmap`, and determinism."""
     r = recorded(case)
-    step = quick.jit(r.env.step)
+    step = jax.jit(r.env.step)
     state = jax.tree.map(jnp.asarray, at(r.first[1], 0))
     expected = (r.observation, r.state, r.reward, r.terminated, r.truncated, r.info)
     for t in range(LIMIT + 1):  # over the first reset

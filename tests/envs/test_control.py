@@ -15,7 +15,6 @@ import pytest
 from agents import envs
 from agents.envs.checks import check_number
 from agents.envs.pendulum import wrap
-from tests.envs import quick
 
 SEEDS = 200
 
@@ -61,7 +60,7 @@ def play(env, randomness, steps, hanging=False):
     return jax.device_get(_play(env, randomness, steps, hanging))
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _play(env, randomness, steps, hanging):
     params = env.default_params
 
@@ -247,7 +246,7 @@ def test_starts():
     ):
         env, params = envs.make(name)
         keys = jax.random.split(jax.random.key(5), 4096)
-        first, state = quick.jit(jax.vmap(env.reset, (0, None)))(keys, params)
+        first, state = jax.jit(jax.vmap(env.reset, (0, None)))(keys, params)
         uniform = (state_vector(env, state) / bounds + 1) / 2
         assert 0 <= uniform.min() < 0.01
         assert 0.99 < uniform.max() <= 1 + 1e-6
@@ -307,7 +306,7 @@ def test_noise_has_the_distribution_of_popgyms(name, oracle):
         assert abs(np.corrcoef(noise.T)[0, 1] - np.corrcoef(expected.T)[0, 1]) < 7 / np.sqrt(n)
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _transitions(env, n):
     params = env.default_params
     keys = jax.random.split(jax.random.key(6), (2, n))
@@ -328,7 +327,7 @@ def transitions(env, n):
 @pytest.mark.parametrize("name", ["PositionOnlyCartPole", "PositionOnlyPendulum"])
 def test_flags_at_the_end_and_at_a_time_limit(name):
     env, params = envs.make(name, max_episode_length=9)
-    step = quick.jit(env.step)
+    step = jax.jit(env.step)
     key = jax.random.key(0)
     action = jnp.zeros(env.action_space(params).shape, env.action_space(params).dtype)
     _, state = env.reset(key, params)
@@ -351,7 +350,7 @@ def test_torques_are_clipped(torque, clipped):
     env, params = envs.make("PositionOnlyPendulum")
     key = jax.random.key(0)
     _, state = env.reset(key, params)
-    step = quick.jit(env.step_env)
+    step = jax.jit(env.step_env)
     # A scalar is the same action as a vector of one number.
     outs = [step(key, state, jnp.float32([torque]), params), step(key, state, clipped, params)]
     jax.tree.map(np.testing.assert_array_equal, *outs)

@@ -9,12 +9,11 @@ import pytest
 
 from agents import envs
 from agents.envs.checks import check_number
-from tests.envs import quick
 
 EPISODES = 4096
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def play(env, policy, steps):
     """Observations, rewards, flags and states before each step, `[episode, time]`.
 
@@ -100,7 +99,7 @@ def test_either_value_of_every_bit_is_scored():
     params = COPY.default_params
     bits = jnp.array([1, 0, 0, 1, 1, 0, 0, 0, 0, 0], jnp.int32)
     _, state = COPY.reset(jax.random.key(0), params)
-    step = quick.jit(COPY.step_env)
+    step = jax.jit(COPY.step_env)
     for time in range(12):
         at = state.replace(time=jnp.int32(time), count=jnp.int32(6), bits=bits)
         for action in (0, 1):
@@ -231,7 +230,7 @@ def transitions(corridor):
     for axis in (2, 1, 0):
         one = jax.vmap(one, [0 if axis == i else None for i in range(3)])
     places = jnp.arange(corridor + 1, dtype=jnp.int32)
-    table = quick.jit(one)(jnp.array([False, True]), places, jnp.arange(4, dtype=jnp.int32))
+    table = jax.jit(one)(jnp.array([False, True]), places, jnp.arange(4, dtype=jnp.int32))
     return jax.device_get(table)
 
 
@@ -299,7 +298,7 @@ def test_walls_and_signs_of_the_t_maze():
 def test_flags_at_the_end_and_at_a_time_limit(env, last):
     params = env.default_params
     _, state = env.reset(jax.random.key(0), params)
-    step = quick.jit(env.step)
+    step = jax.jit(env.step)
     for limit, earlier, flags in (
         (8, 0, (True, False)),  # the limit is met, but it is not the reason
         (9, 0, (True, False)),

@@ -16,7 +16,6 @@ import zoo
 from agents import envs
 from agents.cli import parse_options
 from agents.envs import external_memory, wrappers
-from tests.envs import quick
 
 STEPS = 60
 
@@ -125,7 +124,7 @@ def test_update_rules(observations, actions, memory):
 
     first, state = env.reset(jax.random.key(0), params)
     keys = jax.random.split(jax.random.key(1), STEPS)
-    record = jax.device_get(quick.jit(lambda state: jax.lax.scan(step, state, keys)[1])(state))
+    record = jax.device_get(jax.jit(lambda state: jax.lax.scan(step, state, keys)[1])(state))
     action, observation, final, done, (own, passed), holds = record
     own, passed = own.reshape(STEPS, -1), passed.reshape(STEPS, -1)
 
@@ -169,7 +168,7 @@ def test_the_environment_behind_it_is_the_same():
     key = jax.random.key(0)
     observation, state = plain.reset(key, params)
     seen, augmented = env.reset(key, params)
-    steps = quick.jit(plain.step), quick.jit(env.step)
+    steps = jax.jit(plain.step), jax.jit(env.step)
     for t, action in enumerate(np.random.default_rng(1).integers(8, size=120).tolist()):
         key = jax.random.fold_in(key, t)
         observation, state, *rest, _ = steps[0](key, state, action % 4, params)
@@ -206,7 +205,7 @@ def test_wrappers_inside_and_outside():
     base = envs.PositionOnlyPendulum()
     inside = envs.ExternalMemory(wrappers.NormalizeObservation(base), "K1")
     env, params = wrappers.TimeLimit(inside, 2), base.default_params
-    step = quick.jit(env.step)
+    step = jax.jit(env.step)
     _, state = env.reset(jax.random.key(0), params)
     slots, counts = [], []
     for t in range(4):

@@ -9,7 +9,6 @@ import pytest
 
 from agents import envs
 from agents.envs.gravity import DOWN, LEFT, RIGHT, UP, EnvState
-from tests.envs import quick
 
 DISCOUNT = 0.95
 COLUMN = {"rows": 5, "columns": 1, "start": (2, 0), "cookie": (0, 0), "button": (4, 0)}
@@ -80,7 +79,7 @@ def test_transitions(options):
     keys = jax.random.split(jax.random.key(0), (len(cell), count))
     args = [jnp.asarray(x, jnp.int32) for x in (row, column, action)]
     to, after, reward, terminated = jax.device_get(
-        quick.jit(step)(jnp.asarray(force, bool), *args, keys)
+        jax.jit(step)(jnp.asarray(force, bool), *args, keys)
     )
     probability = model(env)[force, cell, action]
     frequency = np.zeros_like(probability)
@@ -120,7 +119,7 @@ def returns(env, params, act, episodes=512):
         return jax.lax.scan(step, loop, keys)[0][-1]
 
     keys = jax.random.split(jax.random.key(1), episodes)
-    return np.asarray(quick.jit(jax.vmap(episode))(keys), np.float64)
+    return np.asarray(jax.jit(jax.vmap(episode))(keys), np.float64)
 
 
 def test_by_default_a_memoryless_policy_is_optimal():

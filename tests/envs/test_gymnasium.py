@@ -14,7 +14,6 @@ import zoo
 from agents import envs
 from agents.envs.gymnasium_env import _space
 from agents.rollout import Actor
-from tests.envs import quick
 
 ENVS, STEPS, LIMIT = 3, 60, 15
 
@@ -32,7 +31,7 @@ def rollout(env, params, actions, key=0):
         return first, jax.lax.scan(step, state, actions)[1]
 
     keys = jax.random.split(jax.random.key(key), ENVS)
-    return jax.device_get(quick.jit(jax.vmap(run))(keys, actions)), keys
+    return jax.device_get(jax.jit(jax.vmap(run))(keys, actions)), keys
 
 
 def oracle(make, seed, actions):
@@ -135,7 +134,7 @@ def test_kinds_of_spaces(theirs, kind, dtype):
     space = env.observation_space(params)
     assert isinstance(space, kind)
     assert env.name == "gymnasium/Numbers"
-    sample = quick.jit(env.action_space(params).sample)
+    sample = jax.jit(env.action_space(params).sample)
     observation, state = env.reset(jax.random.key(0), params)
     for t in range(5):
         assert observation.dtype == dtype == space.dtype
@@ -227,7 +226,7 @@ def test_a_policy_collects_a_rollout():
     actor = Actor(env, params)
     runner = actor.reset(network, 3, key=jax.random.key(1))
 
-    @quick.jit
+    @jax.jit
     def collect(runner, key):
         return actor.collect(network, runner, length=16, segment=4, key=key)[:2]
 

@@ -11,7 +11,6 @@ import pytest
 from agents import envs
 from agents.envs import hallway_cookie, hallway_keys
 from agents.envs.hallway import CORNERS, LAYOUT, START
-from tests.envs import quick
 
 FLOOR = [(r, c) for r, row in enumerate(LAYOUT) for c, mark in enumerate(row) if mark != "#"]
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
@@ -32,9 +31,7 @@ def keys_state(row, column, keys, carries, locked, time=0):
 @functools.cache
 def stepper(env):
     """`step_env` for one state, compiled once for each environment."""
-    return quick.jit(
-        lambda key, state, action: env.step_env(key, state, action, env.default_params)
-    )
+    return jax.jit(lambda key, state, action: env.step_env(key, state, action, env.default_params))
 
 
 def plane(*places):
@@ -69,7 +66,7 @@ def test_one_room_is_seen_cookie():
     cells = [(cell, cookie) for cell in FLOOR for cookie in range(-1, 4)]
     rows, columns = np.array([cell for cell, _ in cells]).T
     states = cookie_state(rows, columns, [cookie for _, cookie in cells], np.zeros(len(cells)))
-    planes = np.asarray(quick.jit(jax.vmap(env._observe))(states))
+    planes = np.asarray(jax.jit(jax.vmap(env._observe))(states))
     for (cell, cookie), observed in zip(cells, planes, strict=True):
         seen = seen_from(cell)
         objects = [BUTTON], [CORNERS[cookie]] if cookie >= 0 else []
@@ -84,10 +81,8 @@ def test_one_room_is_seen_keys():
     rows, columns = np.array(FLOOR).T
     zeros = np.zeros(len(FLOOR))
     states = keys_state(rows, columns, keys, zeros, locked, zeros)
-    planes = np.asarray(quick.jit(jax.vmap(env._observe))(states))
-    carrying = np.asarray(
-        quick.jit(jax.vmap(env._observe))(states.replace(carries=~states.carries))
-    )
+    planes = np.asarray(jax.jit(jax.vmap(env._observe))(states))
+    carrying = np.asarray(jax.jit(jax.vmap(env._observe))(states.replace(carries=~states.carries)))
     np.testing.assert_array_equal(planes, carrying)  # whether a key is carried is not seen
     for i, cell in enumerate(FLOOR):
         seen = seen_from(cell)
@@ -109,7 +104,7 @@ def test_moves_fail(make, slip):
     state = state.replace(row=jnp.int32(2), column=jnp.int32(2))
     keys = jax.random.split(jax.random.key(1), (4, count))
     walk = jax.vmap(jax.vmap(lambda key, a: env.walk(key, state, a), (0, None)))
-    row, column = np.asarray(quick.jit(walk)(keys, jnp.arange(4, dtype=jnp.int32)))
+    row, column = np.asarray(jax.jit(walk)(keys, jnp.arange(4, dtype=jnp.int32)))
     for action in range(4):
         for move, (r, c) in enumerate(MOVES):
             p = 1 - slip if move == action else slip / 3
@@ -128,7 +123,7 @@ def test_walls_hold(make):
     def walk(row, column, action):
         return env.walk(jax.random.key(0), state.replace(row=row, column=column), action)
 
-    got = np.stack(quick.jit(jax.vmap(walk))(rows, columns, actions), 1)
+    got = np.stack(jax.jit(jax.vmap(walk))(rows, columns, actions), 1)
     for (cell, action), to in zip(cells, got.tolist(), strict=True):
         target = cell[0] + MOVES[action][0], cell[1] + MOVES[action][1]
         assert tuple(to) == (target if target in FLOOR else cell)
@@ -187,7 +182,7 @@ def test_a_scripted_policy_earns(make, target, first, cycle, slip):
         return jax.lax.scan(step, state, jax.random.split(key, 10_000))[1]
 
     keys = jax.random.split(jax.random.key(4), episodes)
-    reward, truncated = jax.device_get(quick.jit(jax.vmap(episode))(keys))
+    reward, truncated = jax.device_get(jax.jit(jax.vmap(episode))(keys))
     np.testing.assert_array_equal(truncated.sum(axis=1), 1)
     assert truncated[:, -1].all() and set(np.unique(reward)) == {0, 1}
     most = (10_000 - first) // cycle + 1
@@ -206,7 +201,7 @@ def test_the_button_places_cookies():
     for cookie in (-1, 2):
         state = cookie_state(8, 12, cookie)
         step = jax.vmap(lambda key, s=state: env.step_env(key, s, 1, env.default_params)[1].cookie)
-        counts = np.bincount(np.asarray(quick.jit(step)(keys)), minlength=4)
+        counts = np.bincount(np.asarray(jax.jit(step)(keys)), minlength=4)
         assert (np.abs(counts - count / 4) < 5 * np.sqrt(count * 3 / 16)).all()
     step = stepper(env)
     # Right of the button is a wall: staying on it does not press it again.
@@ -276,7 +271,7 @@ def test_where_keys_lie():
         lambda key: env.reset(key, env.default_params)[1].keys,
         lambda key: env.step_env(key, before, 0, env.default_params)[1].keys,
     ):
-        lies = np.asarray(quick.jit(jax.vmap(draw))(keys))
+        lies = np.asarray(jax.jit(jax.vmap(draw))(keys))
         counts = collections.Counter(tuple(np.flatnonzero(row).tolist()) for row in lies)
         assert set(counts) == set(law)
         for places, p in law.items():

@@ -10,7 +10,6 @@ from agents import envs
 from agents.envs.labyrinth import NO_ACTION
 from agents.envs.labyrinth_escape import EnvState as EscapeState
 from agents.envs.labyrinth_explore import EnvState as ExploreState
-from tests.envs import quick
 from tests.envs.boards import (
     WAYS,
     assert_mean,
@@ -138,7 +137,7 @@ def test_same_as_popgym(family, level):
         back = steps[end] if escape else is_open.sum() - 1 - steps.max()
         best.append(1 - back / LIMIT)
     states = states_of(family, mazes)
-    view = quick.jit(jax.vmap(lambda s: env.view(s, NO_ACTION, s.goal if escape else None)))
+    view = jax.jit(jax.vmap(lambda s: env.view(s, NO_ACTION, s.goal if escape else None)))
     np.testing.assert_array_equal(view(states), first)
     assert_same_episodes(env, params, states, played)
     # All that can happen has happened, and the shortest way has the best return.
@@ -168,7 +167,7 @@ def test_random_return_in_a_known_maze():
         value = chain @ np.where(np.arange(len(places)) == goal, 1, value) - 1 / LIMIT
     expected = value[places.index(tuple(start))]
 
-    @quick.jit
+    @jax.jit
     def returns(key):
         def step(carry, key):
             state, total, done = carry

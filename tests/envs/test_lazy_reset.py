@@ -8,7 +8,6 @@ from gymnax.environments.environment import Environment
 
 from agents import envs
 from agents.envs.lazy_reset import CHUNK, replaced_where
-from tests.envs import quick
 
 SIZE = 2 * CHUNK + 5
 
@@ -42,17 +41,17 @@ def test_replaced_where_is_a_selection(case):
         return replaced_where(flag, make, (key, scale), old)
 
     def twice(function):
-        return quick.jit(jax.vmap(jax.vmap(function, (0, 0, None, 0)), (0, 0, None, 0)))
+        return jax.jit(jax.vmap(jax.vmap(function, (0, 0, None, 0)), (0, 0, None, 0)))
 
     actual, expected = (twice(f)(flags, keys, scale, old) for f in (replaced, selected))
     jax.tree.map(np.testing.assert_array_equal, actual, expected)
     # One flag for all, and nothing batched but the keys.
-    one = quick.jit(jax.vmap(replaced, (None, 0, None, None)))
+    one = jax.jit(jax.vmap(replaced, (None, 0, None, None)))
     first = jax.tree.map(lambda x: x[0, 0], old)
     actual = one(flags[0, 0], keys[0], scale, first)
     everywhere = jax.vmap(selected, (None, 0, None, None))(flags[0, 0], keys[0], scale, first)
     jax.tree.map(np.testing.assert_array_equal, actual, everywhere)
-    alone = quick.jit(replaced)(flags[0, 0], keys[0, 0], scale, first)
+    alone = jax.jit(replaced)(flags[0, 0], keys[0, 0], scale, first)
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y[0]), alone, everywhere)
 
 
@@ -84,7 +83,7 @@ def test_step_is_the_step_of_gymnax():
     step = jax.vmap(lambda k, s, a: env.step(k, s, a, params))
     plain = jax.vmap(lambda k, s, a: Environment.step(env, k, s, a, params))
 
-    @quick.jit
+    @jax.jit
     def both(keys, state, actions):
         return step(keys, state, actions), plain(keys, state, actions)
 

@@ -10,7 +10,6 @@ from mazelib.generate.HuntAndKill import HuntAndKill
 from popgym.core.maze import Maze as PopgymMaze
 
 from agents.envs.maze import generate
-from tests.envs import quick
 from tests.envs.boards import (
     assert_distribution,
     assert_same_distribution,
@@ -19,7 +18,7 @@ from tests.envs.boards import (
 )
 
 
-@functools.partial(quick.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _mazes(size, count, draws):
     keys = jax.random.split(jax.random.key(3), count)
     return jax.vmap(lambda key: generate(key, size, draws))(keys)

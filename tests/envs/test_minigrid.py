@@ -14,7 +14,6 @@ from agents import envs
 from agents.envs import minigrid as tiles
 from agents.envs.minigrid_memory import EnvState as MemoryState
 from agents.envs.red_blue_doors import EnvState as DoorsState
-from tests.envs import quick
 
 
 def memory_state(theirs):
@@ -41,7 +40,7 @@ def doors_state(theirs):
     return DoorsState(*map(np.int32, fields), np.bool_(False), np.bool_(False))
 
 
-@functools.partial(quick.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def our_steps(env, params, states, actions):
     """Results of our steps, `[seed, time]`, and the first observations."""
 
@@ -115,7 +114,7 @@ def test_first_states_are_uniform(name, oracle, inject):
     env, params = envs.make(name)
     count = 8192
     keys = jax.random.split(jax.random.key(3), count)
-    state = jax.device_get(quick.jit(jax.vmap(lambda key: env.reset(key, params)[1]))(keys))
+    state = jax.device_get(jax.jit(jax.vmap(lambda key: env.reset(key, params)[1]))(keys))
     theirs = oracle(**({"size": 7} if name == "MemoryS7" else {}))
     injected = []
     for seed in range(300):
@@ -173,7 +172,7 @@ def best_doors(s):
 def test_an_oracle_gets_the_reward(name, best):
     env, params = envs.make(name)
     keys = jax.random.split(jax.random.key(11), 50)
-    states = jax.device_get(quick.jit(jax.vmap(lambda key: env.reset(key, params)[1]))(keys))
+    states = jax.device_get(jax.jit(jax.vmap(lambda key: env.reset(key, params)[1]))(keys))
     plans = [best(jax.tree.map(lambda x, i=i: x[i].item(), states)) for i in range(len(keys))]
     longest = max(map(len, plans))
     actions = np.array([plan + (longest - len(plan)) * [tiles.DONE] for plan in plans], np.int32)

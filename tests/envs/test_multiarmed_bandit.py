@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from agents import envs
-from tests.envs import quick
 from tests.envs.shuffles import primitives
 
 EPISODES = 4096
 
 
-@functools.partial(quick.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def _play(env, keys, chances, actions):
     params = env.default_params
 

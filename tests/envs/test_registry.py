@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from agents import envs
-from tests.envs import quick
 
 
 def test_names():
@@ -59,7 +58,7 @@ def test_options_of_gymnax():
     assert params.memory_length == 10
     observation, state = env.reset(jax.random.key(0), params)
     assert observation.shape == env.observation_space(params).shape == (5,)
-    step = quick.jit(env.step)
+    step = jax.jit(env.step)
     flags = []
     for t in range(11):
         _, state, _, terminated, truncated, _ = step(jax.random.key(t), state, 0, params)
@@ -169,8 +168,8 @@ def test_the_adapter_changes_types_only(name, float32):
         first = jax.tree.map(lambda x: jnp.asarray(x, jnp.asarray(x).dtype), first)
         return observation, jax.lax.scan(step, first, jax.random.split(jax.random.key(1), 300))[1]
 
-    ours = quick.jit(lambda: rollout(env, params))()
-    theirs = quick.jit(lambda: rollout(plain, plain_params))()
+    ours = jax.jit(lambda: rollout(env, params))()
+    theirs = jax.jit(lambda: rollout(plain, plain_params))()
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
@@ -200,7 +199,7 @@ def test_hidden_and_flickering_frames():
     assert isinstance(env.env, envs.wrappers.Hide)
     assert env.probability == 0.5
     assert envs.episode_steps(env, params) == 7
-    frames, _ = quick.jit(jax.vmap(env.reset, (0, None)))(
+    frames, _ = jax.jit(jax.vmap(env.reset, (0, None)))(
         jax.random.split(jax.random.key(0), 64), params
     )
     assert frames.shape == (64, 10, 10, 7)

@@ -7,7 +7,6 @@ from PIL import Image
 
 from agents import envs
 from agents.envs import wrappers
-from tests.envs import quick
 from tests.envs.cases import CASES
 
 STEPS = 8
@@ -46,7 +45,7 @@ def walked(case):
 
         return first, jax.lax.scan(step, first, jax.random.split(key, STEPS))[1]
 
-    return env, params, *jax.device_get(quick.jit(run)(jax.random.key(1)))
+    return env, params, *jax.device_get(jax.jit(run)(jax.random.key(1)))
 
 
 def check_picture(picture):
@@ -68,7 +67,7 @@ def check_render(env, params, state, observation):
 @pytest.mark.parametrize("case", [c for c in DRAWN if c not in FAMILIES.values()], ids=str)
 def test_every_level_has_a_picture(case):
     env, params = envs.make(case.name, **case.options)
-    observation, state = quick.jit(env.reset)(jax.random.key(0), params)
+    observation, state = jax.jit(env.reset)(jax.random.key(0), params)
     check_render(env, params, state, observation)
 
 
@@ -96,7 +95,7 @@ def test_hidden_truth_is_drawn():
 
 def test_scale_is_pixels_per_cell():
     env, params = envs.make("BattleshipEasy")
-    state = quick.jit(env.reset)(jax.random.key(0), params)[1]
+    state = jax.jit(env.reset)(jax.random.key(0), params)[1]
     small, large = (envs.render(env, params, state, scale=scale) for scale in (10, 20))
     assert small.shape == (99, 80, 3)
     assert large.shape == (198, 160, 3)
@@ -132,7 +131,7 @@ def test_a_wrapper_shows_what_is_inside():
 
 def test_a_planes_color_is_its_own():
     env, params = envs.make("Breakout-MinAtar", mask="top")
-    observation, state = quick.jit(env.reset)(jax.random.key(0), params)
+    observation, state = jax.jit(env.reset)(jax.random.key(0), params)
     masked = envs.render(env, params, state, observation=observation)
     whole = envs.render(env, params, state)
     assert masked.shape == whole.shape

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from agents import envs
-from tests.envs import quick
 
 STEPS = 200_000
 STREAMS = 2
@@ -149,7 +148,7 @@ def test_the_environment_rewards_the_us_so_that_its_return_is_the_target():
 
     first, state = env.reset(jax.random.key(3), params)
     keys = jax.random.split(jax.random.key(4), 400)
-    _, (rest, reward, done) = quick.jit(lambda s: jax.lax.scan(step, s, keys))(state)
+    _, (rest, reward, done) = jax.jit(lambda s: jax.lax.scan(step, s, keys))(state)
     assert not done.any()
     assert 0.05 < reward.mean() < 0.5
     us = jnp.concatenate([first[None], rest])[:, 0]

@@ -7,7 +7,6 @@ import pytest
 from agents import envs
 from agents.envs import wrappers
 from agents.envs.wrappers.base import check_environment
-from tests.envs import quick
 from tests.envs.walk import Walk
 
 ALL = [
@@ -76,7 +75,7 @@ def test_what_is_handed_on(env):
 
 def test_an_agent_compiles_a_wrapped_environment_once():
     env = wrappers.PreviousActionReward(wrappers.NormalizeObservation(wrappers.Log(Walk())))
-    step = quick.jit(env.step)
+    step = jax.jit(env.step)
     _, state = env.reset(jax.random.key(0))
     for t in range(12):
         _, state, *_ = step(jax.random.key(t), state, jnp.int32(1), env.default_params)

@@ -7,7 +7,6 @@ import pytest
 
 from agents import envs
 from agents.envs import wrappers
-from tests.envs import quick
 from tests.envs.walk import ENVS, STEPS, Record, Walk, check, check_rest, plain, record
 
 
@@ -92,7 +91,7 @@ def test_time_limit(limit):
     """Against a loop that steps the environment by itself and resets it where the limit is met."""
     env, inside = wrappers.TimeLimit(Walk(), limit), Walk()
     params = inside.default_params
-    step, reset, ours = quick.jit(inside.step), quick.jit(inside.reset), quick.jit(env.step)
+    step, reset, ours = jax.jit(inside.step), jax.jit(inside.reset), jax.jit(env.step)
     key = jax.random.key(1)
     observation, state = reset(key, params)
     our_observation, our_state = env.reset(key, params)
@@ -219,7 +218,7 @@ def test_statistics_of_many_large_samples():
         return statistics.update(sample), None
 
     start = wrappers.Statistics.init((2,))
-    statistics, _ = quick.jit(lambda s: jax.lax.scan(step, start, s))(samples)
+    statistics, _ = jax.jit(lambda s: jax.lax.scan(step, start, s))(samples)
     exact = samples.astype(np.float64)
     np.testing.assert_allclose(statistics.mean, exact.mean(0), rtol=1e-5)
     np.testing.assert_allclose(statistics.variance, exact.var(0), rtol=2e-2)

@@ -10,8 +10,6 @@ from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams, EnvState
 
-from tests.envs import quick
-
 ENVS, STEPS = 2, 60
 
 
@@ -117,7 +115,7 @@ def record(env, splits: int = 0) -> Record:
 
 
 def _run(run):
-    return jax.device_get(quick.jit(jax.vmap(run))(jax.random.split(jax.random.key(3), ENVS)))
+    return jax.device_get(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(3), ENVS)))
 
 
 @functools.cache

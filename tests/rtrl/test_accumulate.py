@@ -21,7 +21,7 @@ def loss_of_step(y, weight):
     return forms.total(y, weight)
 
 
-@forms.jit
+@eqx.filter_jit
 def accumulate(memory, carry, xs, begin, weights, segment):
     return rtrl.accumulate(loss_of_step, memory, carry, xs, begin, targets=weights, segment=segment)
 

@@ -75,7 +75,7 @@ def test_local_sensitivities_are_the_masked_recursion(name, choice):
     cell = make(name, choice)
     expected, unravel = brute_force(cell, choice)
 
-    @forms.jit
+    @eqx.filter_jit
     def rolled(cell):
         carry = (cell.init_state(), cell.rtrl_init())
         for x in XS:
@@ -101,8 +101,8 @@ def test_one_segment_is_exact_and_values_never_change(name, choice):
     pairs = zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True)
     for one, other in pairs:
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
-    _, ys = forms.jit(cell.rtrl_scan)((cell.init_state(), cell.rtrl_init()), jnp.asarray(XS))
-    _, values = forms.jit(exact.scan)(exact.init_state(), jnp.asarray(XS))
+    _, ys = eqx.filter_jit(cell.rtrl_scan)((cell.init_state(), cell.rtrl_init()), jnp.asarray(XS))
+    _, values = eqx.filter_jit(exact.scan)(exact.init_state(), jnp.asarray(XS))
     np.testing.assert_allclose(ys, values, rtol=1e-12)
 
 
@@ -140,8 +140,10 @@ def test_uoro_is_unbiased(name):
         return jax.flatten_util.ravel_pytree(eqx.filter_grad(loss)(cell))[0]
 
     keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(0), 4000))
-    samples = forms.jit(lambda c: jax.lax.map(lambda k: of_key(c, k), keys, batch_size=500))(cell)
-    expected = forms.jit(lambda c: of_key(c, None))(exact)
+    samples = eqx.filter_jit(lambda c: jax.lax.map(lambda k: of_key(c, k), keys, batch_size=500))(
+        cell
+    )
+    expected = eqx.filter_jit(lambda c: of_key(c, None))(exact)
     error = np.abs(np.mean(samples, 0) - expected)
     deviation = np.std(samples, 0) / np.sqrt(len(samples))
     assert np.all(error <= 5 * deviation + 1e-9)
@@ -151,10 +153,10 @@ def test_uoro_is_unbiased(name):
 def test_uoro_keeps_its_key_at_a_begin():
     cell = make("gru", "uoro")
     carry = (cell.init_state(), cell.rtrl_init())
-    carry, _ = forms.jit(cell.rtrl_scan)(carry, jnp.asarray(XS))
-    begun, _ = forms.jit(cell.rtrl_scan)(carry, jnp.asarray(XS), jnp.arange(TIME) == 0)
+    carry, _ = eqx.filter_jit(cell.rtrl_scan)(carry, jnp.asarray(XS))
+    begun, _ = eqx.filter_jit(cell.rtrl_scan)(carry, jnp.asarray(XS), jnp.arange(TIME) == 0)
     fresh = (cell.init_state(), cell.rtrl_init())
-    again, _ = forms.jit(cell.rtrl_scan)(fresh, jnp.asarray(XS))
+    again, _ = eqx.filter_jit(cell.rtrl_scan)(fresh, jnp.asarray(XS))
     np.testing.assert_allclose(begun[0], again[0])
     assert not np.array_equal(begun[1][0].key, again[1][0].key)
 

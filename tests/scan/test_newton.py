@@ -44,7 +44,7 @@ def test_states_and_gradients_are_those_of_the_loop(name):
     state = jax.tree.map(lambda h: jnp.asarray(rng.normal(size=h.shape)), cell.init_state())
     weights = jnp.asarray(rng.normal(size=(TIME, cell.outputs)))
 
-    @forms.jit
+    @eqx.filter_jit
     def run(cell, state, xs, begin):
         def loss(arguments, method):
             cell, state, xs = arguments
@@ -99,7 +99,7 @@ def test_where_it_does_not_converge_the_loop_takes_over():
 def test_under_vmap_each_sequence_is_its_own():
     cell = CELLS["rtu-tanh"]
     xs = jax.random.normal(jax.random.key(0), (3, 20, 3)) * jnp.array([0.1, 1, 10])[:, None, None]
-    run = lambda method: forms.jit(  # noqa: E731
+    run = lambda method: eqx.filter_jit(  # noqa: E731
         jax.vmap(lambda xs: cell.scan(cell.init_state(), xs, method=method)[1])
     )(xs)
     np.testing.assert_allclose(run("newton"), run("sequential"), rtol=1e-9, atol=1e-12)
@@ -109,7 +109,7 @@ def test_a_nan_spoils_what_comes_after_it_and_no_more():
     cell = CELLS["rtu-tanh"]
     xs = jnp.ones((20, 3)).at[7].set(jnp.nan)
     begin = jnp.arange(20) == 12
-    _, ys = forms.jit(lambda: cell.scan(cell.init_state(), xs, begin, method="newton"))()
+    _, ys = eqx.filter_jit(lambda: cell.scan(cell.init_state(), xs, begin, method="newton"))()
     bad = ~np.all(np.isfinite(ys), 1)
     assert np.all(bad[7:12]) and not np.any(bad[:7]) and not np.any(bad[12:])
 

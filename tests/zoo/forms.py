@@ -16,22 +16,6 @@ import numpy as np
 import zoo
 from tests.zoo.examples import Network
 
-
-def _quick_compilation():
-    """Options of XLA's compiler that take a third of the time; programs here run for microseconds.
-
-    Not every version of XLA knows them.
-    """
-    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda x: x, compiler_options=options)(0.0)
-    except Exception:
-        return {}
-    return options
-
-
-QUICK = _quick_compilation()
-jit = functools.partial(eqx.filter_jit, compiler_options=QUICK)
 TIME, INPUTS, HIDDEN = 12, 3, 4
 LENGTHS = (1, 4, 12)
 
@@ -87,7 +71,7 @@ def of_state(state):
     return sum((jnp.sum((h * h.conj()).real) for h in jax.tree.leaves(state)), start=0.0)
 
 
-@jit
+@eqx.filter_jit
 def reference(memory, state, xs, begin, weights, cuts, on_state=0.0):
     """`(states, ys)` and the gradient of the loss in `(memory, state, xs)`."""
 
@@ -101,7 +85,7 @@ def reference(memory, state, xs, begin, weights, cuts, on_state=0.0):
     return out, gradient
 
 
-@jit
+@eqx.filter_jit
 def whole(memory, state, xs, begin, weights, on_state):
     """As `reference`, for the parallel scan: `(end, ys)` and the gradient."""
 
@@ -114,7 +98,7 @@ def whole(memory, state, xs, begin, weights, on_state):
     return out, gradient
 
 
-@jit
+@eqx.filter_jit
 def looped(memory, carry, xs, begin, weights):
     """Loops over `step` and `rtrl_step`: `(carry, ys)` and gradient in `(memory, xs)` of each."""
 
@@ -131,7 +115,7 @@ def looped(memory, carry, xs, begin, weights):
     return differentiate(lambda m: m.step, carry[0]), differentiate(lambda m: m.rtrl_step, carry)
 
 
-@jit
+@eqx.filter_jit
 def segment(memory, carry, xs, begin, weights):
     """One segment: `(carry, ys)` and gradient in `(memory, xs)` of `rtrl_scan`; then `scan`."""
 

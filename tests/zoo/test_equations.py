@@ -1,11 +1,12 @@
 """Every cell against a loop written from its paper's equations, in NumPy, without our classes."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import zoo
-from tests.zoo import forms, naive_matrices, naive_vectors
+from tests.zoo import naive_matrices, naive_vectors
 from tests.zoo.naive_math import XS
 
 CASES = naive_vectors.CASES + naive_matrices.CASES
@@ -16,6 +17,6 @@ CASES = naive_vectors.CASES + naive_matrices.CASES
 )
 def test_equations(name, options, naive):
     cell = zoo.get(name, hidden=4, inputs=3, **options)
-    _, ys = forms.jit(cell.scan)(cell.init_state(), jnp.asarray(XS))
+    _, ys = eqx.filter_jit(cell.scan)(cell.init_state(), jnp.asarray(XS))
     np.testing.assert_allclose(ys, np.stack(list(naive(cell))), rtol=1e-9, atol=1e-11)
     assert ys.shape == (len(XS), cell.outputs)

@@ -1,5 +1,6 @@
 """A user's own monoid: associative, neutral, and the same by loop and tree."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +22,7 @@ def test_the_example_is_a_monoid():
 def test_loop_and_tree_agree():
     xs = jax.random.normal(jax.random.key(1), (9, 3))
     begin = jnp.arange(9) == 4
-    run = lambda method: forms.jit(  # noqa: E731
+    run = lambda method: eqx.filter_jit(  # noqa: E731
         lambda: CELL.scan(CELL.init_state(), xs, begin, method=method)
     )()
     forms.assert_close(run("associative"), run("sequential"), 1e-10)

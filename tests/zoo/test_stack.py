@@ -140,7 +140,7 @@ def test_an_encoder_in_front_of_exact_credit_learns_from_the_present_segment():
             out, ys = network.rtrl_scan(carry, xs[part], begin[part])
             return forms.total(ys, weights[part]), out
 
-        gradient, carry = forms.jit(eqx.filter_grad(loss, has_aux=True))(network)
+        gradient, carry = eqx.filter_jit(eqx.filter_grad(loss, has_aux=True))(network)
         gradients.append(gradient)
     got = jax.tree.map(lambda *g: sum(g), *gradients)
     assert_close((got.memory, got.head), (exact.memory, exact.head))

@@ -1,7 +1,5 @@
 """The forms under JAX's transformations, in float32, over long sequences, and their carries."""
 
-import functools
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,7 +28,7 @@ def test_everything_at_once(case):
     )
     begin = np.random.default_rng(1).random((3, TIME)) < 0.2
 
-    @forms.jit
+    @eqx.filter_jit
     def gradient(memory, carries, xs, begin, weights):
         def of_one(memory, carry, xs, begin, weights):
             cut = lambda x: x.reshape(3, 4, *x.shape[1:])  # noqa: E731
@@ -73,7 +71,7 @@ def test_the_second_call_does_not_compile(case):
     arrays, rest = eqx.partition(memory, eqx.is_array)
     traces = []
 
-    @functools.partial(jax.jit, compiler_options=forms.QUICK)
+    @jax.jit
     def advance(arrays, state, scanned, carry, segment):
         traces.append(1)
         memory = eqx.combine(arrays, rest)
@@ -102,7 +100,7 @@ def test_nothing_flows_through_a_carry(case, length):
     carry, _ = forms.segment(memory, carry, xs[:4], np.zeros(4, bool), weights[:4])[0]
     xs, weights = xs[:length], weights[:length]
 
-    @forms.jit
+    @eqx.filter_jit
     def gradients(memory, carry, xs, begin):
         def run(memory, carry, xs):
             if length > 1:
@@ -182,7 +180,7 @@ def test_a_hundred_thousand_steps(case, float32):
     noise = np.random.default_rng(0).normal(size=(time, forms.INPUTS)).astype(np.float32)
     scales = np.array([1, 1e6, 0], np.float32)
 
-    @forms.jit
+    @eqx.filter_jit
     def run(memory, noise, scale):
         xs, state = noise * scale, memory.init_state()
         end, ys = memory.scan(state, xs)

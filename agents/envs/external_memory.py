@@ -10,7 +10,7 @@ from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Int32, PRNGKeyArray
 
 from .spaces import MultiDiscrete
-from .wrappers.base import Step, Wrapper, restart
+from .wrappers.base import Step, Wrapper
 
 KINDS = ("K", "B", "O", "OA")
 """Last observations; bits; observations on demand; observations and actions on demand."""
@@ -172,33 +172,9 @@ class ExternalMemory(Wrapper):
         high = jnp.concatenate([high, *highs * self.k])
         return spaces.Box(low, high, low.shape, jnp.float32)
 
-    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, EnvState]:
-        """Begin an episode with an empty memory.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
-        observation, env_state = self.env.reset(key, params)
-        return self._begun(observation, env_state, params)
-
-    def restart(self, key: PRNGKeyArray, state: Any, params: Any) -> tuple[Any, EnvState]:
-        """Begin an episode with an empty memory, and keep what wrappers inside keep.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state at the end of the last episode.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation and the state.
-        """
-        return self._begun(*restart(self.env, key, state.env_state, params), params)
-
-    def _begun(self, observation: Any, env_state: Any, params: Any) -> tuple[Any, EnvState]:
+    def _begin(
+        self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
+    ) -> tuple[Any, EnvState]:
         observation = self._vector(observation)
         state = EnvState(env_state, observation, self._empty(observation, params))
         return self._join(observation, state.memory), state

@@ -66,7 +66,12 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
     Parameters are those of the environment inside. Spaces and names are too, unless a wrapper says
     otherwise. A wrapper calls `step` of the environment inside, which resets where an episode ends;
     it changes the first observation of the next episode and `info["final_observation"]` alike.
+
+    A wrapper that draws random numbers sets `random`; the environment inside then gets a key of its
+    own. Otherwise it gets the wrapper's key, and an episode is the one without the wrapper.
     """
+
+    random: ClassVar[bool] = False
 
     def __init__(self, env: Environment):
         """**Arguments:**
@@ -139,8 +144,7 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         """
         return self.env.is_truncated(state.env_state, params)
 
-    @abc.abstractmethod
-    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
+    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, Any]:
         """Begin an episode, and everything that outlives episodes as well.
 
         **Arguments:**
@@ -150,11 +154,12 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
 
         **Returns:** the first observation and the state.
         """
+        params = self.default_params if params is None else params
+        key, own_key = self._keys(key)
+        observation, env_state = self.env.reset(key, params)
+        return self._begin(own_key, observation, env_state, None, params)
 
-    @abc.abstractmethod
-    def restart(
-        self, key: PRNGKeyArray, state: WrapperState, params: Any
-    ) -> tuple[Any, WrapperState]:
+    def restart(self, key: PRNGKeyArray, state: Any, params: Any) -> tuple[Any, Any]:
         """Begin an episode and keep what outlives episodes.
 
         **Arguments:**
@@ -164,6 +169,22 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         - `params`: the environment's parameters.
 
         **Returns:** the first observation and the state.
+        """
+        key, own_key = self._keys(key)
+        observation, env_state = restart(self.env, key, state.env_state, params)
+        return self._begin(own_key, observation, env_state, state, params)
+
+    def _keys(self, key: Any) -> tuple[Any, Any]:
+        """The environment's key and this wrapper's."""
+        return tuple(jax.random.split(key)) if self.random else (key, key)
+
+    @abc.abstractmethod
+    def _begin(
+        self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
+    ) -> tuple[Any, Any]:
+        """The first observation and the state, from those of the environment inside.
+
+        `last` is the state at the end of the last episode; `None` where everything begins.
         """
 
     @abc.abstractmethod
@@ -183,46 +204,13 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
 
 
 class ObservationWrapper(Wrapper):
-    """Abstract: a wrapper that changes observations, with or without memory.
+    """Abstract: a wrapper that changes observations, with or without memory."""
 
-    A wrapper that draws random numbers sets `random`; the environment inside then gets a key of its
-    own. Otherwise it gets the wrapper's key, and an episode is the one without the wrapper.
-    """
-
-    random: ClassVar[bool] = False
-
-    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
-        """Begin an episode, and everything that outlives episodes as well.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
-        params = self.default_params if params is None else params
-        key, own_key = self._keys(key)
-        observation, env_state = self.env.reset(key, params)
-        observation, own = self._first(own_key, self._start(params), observation, params)
-        return observation, WrapperState(env_state=env_state, own=own)
-
-    def restart(
-        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    def _begin(
+        self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
     ) -> tuple[Any, WrapperState]:
-        """Begin an episode and keep what outlives episodes.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state at the end of the last episode.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation and the state.
-        """
-        key, own_key = self._keys(key)
-        observation, env_state = restart(self.env, key, state.env_state, params)
-        observation, own = self._first(own_key, state.own, observation, params)
+        own = self._start(params) if last is None else last.own
+        observation, own = self._first(key, own, observation, params)
         return observation, WrapperState(env_state=env_state, own=own)
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
@@ -259,10 +247,6 @@ class ObservationWrapper(Wrapper):
             truncated,
             info | {"final_observation": final},
         )
-
-    def _keys(self, key: Any) -> tuple[Any, Any]:
-        """The environment's key and this wrapper's."""
-        return tuple(jax.random.split(key)) if self.random else (key, key)
 
     def _start(self, params: Any) -> Any:
         """What the wrapper keeps, before anything was seen."""

@@ -45,34 +45,9 @@ class TimeLimit(Wrapper):
         """
         return self.env.is_truncated(state.env_state, params) | (state.own >= self.limit)
 
-    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
-        """Begin an episode, and everything that outlives episodes as well.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
-        params = self.default_params if params is None else params
-        observation, env_state = self.env.reset(key, params)
-        return observation, WrapperState(env_state=env_state, own=jnp.int32(0))
-
-    def restart(
-        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    def _begin(
+        self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
     ) -> tuple[Any, WrapperState]:
-        """Begin an episode and keep what outlives episodes.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state at the end of the last episode.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation and the state.
-        """
-        observation, env_state = restart(self.env, key, state.env_state, params)
         return observation, WrapperState(env_state=env_state, own=jnp.int32(0))
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
@@ -120,34 +95,9 @@ class Log(Wrapper):
     counted as they come from inside: a wrapper that changes them belongs outside of this one.
     """
 
-    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
-        """Begin an episode, and everything that outlives episodes as well.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
-        params = self.default_params if params is None else params
-        observation, env_state = self.env.reset(key, params)
-        return observation, WrapperState(env_state=env_state, own=_nothing_yet())
-
-    def restart(
-        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    def _begin(
+        self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
     ) -> tuple[Any, WrapperState]:
-        """Begin an episode and keep what outlives episodes.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state at the end of the last episode.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation and the state.
-        """
-        observation, env_state = restart(self.env, key, state.env_state, params)
         return observation, WrapperState(env_state=env_state, own=_nothing_yet())
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:

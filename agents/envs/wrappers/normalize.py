@@ -9,7 +9,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 from jaxtyping import Array, Float32, PRNGKeyArray
 
-from .base import ObservationWrapper, Step, Wrapper, WrapperState, require, restart
+from .base import ObservationWrapper, Step, Wrapper, WrapperState, require
 
 _SMALL = 1e-8  # keeps the variance of a constant feature from being divided by
 
@@ -147,36 +147,11 @@ class NormalizeReward(Wrapper):
         self.reward_discount = float(discount)
         self.limit = _positive("limit", limit)
 
-    def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, WrapperState]:
-        """Begin an episode, and everything that outlives episodes as well.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
-        params = self.default_params if params is None else params
-        observation, env_state = self.env.reset(key, params)
-        own = RewardScale(discounted=jnp.float32(0), statistics=Statistics.init(()))
-        return observation, WrapperState(env_state=env_state, own=own)
-
-    def restart(
-        self, key: PRNGKeyArray, state: WrapperState, params: Any
+    def _begin(
+        self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
     ) -> tuple[Any, WrapperState]:
-        """Begin an episode and keep what outlives episodes.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state at the end of the last episode.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation and the state.
-        """
-        observation, env_state = restart(self.env, key, state.env_state, params)
-        own = state.own.replace(discounted=jnp.float32(0))
+        statistics = Statistics.init(()) if last is None else last.own.statistics
+        own = RewardScale(discounted=jnp.float32(0), statistics=statistics)
         return observation, WrapperState(env_state=env_state, own=own)
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:

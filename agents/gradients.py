@@ -119,7 +119,9 @@ class AbstractGradient(abc.ABC):
 
 
 def _whole_segments(rollout_length: int, name: str, segment: int) -> int:
-    if segment < 1 or rollout_length % segment:
+    if isinstance(segment, bool) or not isinstance(segment, int) or segment < 1:
+        raise ValueError(f"`{name}` (={segment!r}) must be a whole number of at least 1.")
+    if rollout_length % segment:
         raise ValueError(
             f"`rollout_length` (={rollout_length}) must be divisible by `{name}` (={segment})."
         )

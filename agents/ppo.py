@@ -85,7 +85,7 @@ class PPO:
 
     **Raises:**
 
-    `ValueError` naming the argument, its value and the rule.
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
 
     Source: Schulman et al. (2017), *Proximal Policy Optimization Algorithms*; with RTRL: Elelimy et
     al. (2024), *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*.
@@ -117,6 +117,14 @@ class PPO:
     staleness_every: int = 0
 
     def __post_init__(self):
+        if not isinstance(self.memory, zoo.Spec):
+            raise TypeError(
+                f"`memory` (={self.memory!r}) must be a recipe, such as zoo.spec('rtu')."
+            )
+        if not isinstance(self.gradient, AbstractGradient):
+            raise TypeError(
+                f"`gradient` (={self.gradient!r}) must be a choice, such as agents.RTRL(segment=8)."
+            )
         least = {"encoder_size": 0, "staleness_every": 0}
         for name in (
             *("num_envs", "rollout_length", "epochs", "minibatches"),
@@ -133,6 +141,13 @@ class PPO:
         for name in ("learning_rate", "clip", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"`{name}` (={getattr(self, name)}) must be above 0.")
+        for name in ("value_clip", "anneal_steps"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"`{name}` (={value}) must be above 0, or None.")
+        for name in ("entropy_coefficient", "value_coefficient"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"`{name}` (={getattr(self, name)}) must be at least 0.")
         segments = self.num_envs * self.rollout_length // self._segment
         if segments % self.minibatches:
             raise ValueError(

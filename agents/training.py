@@ -355,8 +355,9 @@ class _Loop:
 
 def _check_at_least(least: int, **counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and value < least:
-            raise ValueError(f"`{name}` (={value}) must be at least {least}")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value is not None and not (whole and value >= least):
+            raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least {least}.")
 
 
 def _stored_rhythm(folder: Path) -> int | None:

@@ -281,7 +281,10 @@ def test_envs_and_cells_are_listed(capsys):
             "must be divisible by `segment` (=48)",
         ),
         ("train --env RepeatFirst --out {new} --resume", "there is nothing to resume in"),
-        ("train --env RepeatFirst --out {new} --seeds 0", "`seeds` (=0) must be at least 1"),
+        (
+            "train --env RepeatFirst --out {new} --seeds 0",
+            "`seeds` (=0) must be a whole number of at least 1",
+        ),
         ("train --env RepeatFirst --out {run}", "holds a run of another configuration"),
         ("evaluate --run {new}", "There is no checkpoint at"),
         ("evaluate --run {run} --greedy --sample", "--greedy and --sample exclude each other"),

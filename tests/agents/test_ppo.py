@@ -294,6 +294,9 @@ def test_configuration_round_trip():
         ({"num_envs": 0}, r"`num_envs` \(=0\) must be a whole number of at least 1"),
         ({"discount": 1.5}, r"`discount` \(=1.5\) must be in \[0, 1\]"),
         ({"learning_rate": 0.0}, r"`learning_rate` \(=0.0\) must be above 0"),
+        ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be above 0, or None"),
+        ({"value_clip": 0.0}, r"`value_clip` \(=0.0\) must be above 0, or None"),
+        ({"entropy_coefficient": -0.1}, r"`entropy_coefficient` \(=-0.1\) must be at least 0"),
         ({"env": "RepeatPreviousEasie", "env_options": {}}, "RepeatPreviousEasy"),
         (
             {"env": "RepeatPreviousEasy", "env_options": {}, "normalize_observation": True},
@@ -306,7 +309,24 @@ def test_bad_configuration_is_named(options, message):
         small(**options)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("memory", "rtu", r"`memory` \(='rtu'\) must be a recipe, such as zoo.spec"),
+        ("gradient", "rtrl", r"`gradient` \(='rtrl'\) must be a choice, such as agents.RTRL"),
+    ],
+)
+def test_names_in_place_of_choices_are_refused(name, value, message):
+    ppo = small()
+    object.__setattr__(ppo, name, value)  # the suite's own checks of types would come first
+    with pytest.raises(TypeError, match=message):
+        ppo.__post_init__()
+
+
 def test_bad_gradients_are_named():
+    for choice, name in ((agents.RTRL(0), "segment"), (agents.TBPTT(True), "length")):
+        with pytest.raises(ValueError, match=rf"`{name}` .* must be a whole number of at least 1"):
+            choice.segment_length(16)
     with pytest.raises(ValueError, match=r"`refresh` \(='always'\) must be one of never, epoch"):
         agents.RTRL(refresh="always")
     with pytest.raises(

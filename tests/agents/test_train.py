@@ -378,6 +378,7 @@ def test_missing_rows_are_noticed_on_resuming(tmp_path):
     ("name", "value", "rule"),
     [
         ("steps", 0, "at least 1"),
+        ("steps", True, "at least 1"),
         ("seeds", 0, "at least 1"),
         ("evaluation_episodes", 0, "at least 1"),
         ("checkpoint_every", 0, "at least 1"),
@@ -385,7 +386,9 @@ def test_missing_rows_are_noticed_on_resuming(tmp_path):
     ],
 )
 def test_counts_out_of_range_are_named(tmp_path, name, value, rule):
-    with pytest.raises(ValueError, match=rf"`{name}` \(={value}\) must be {rule}"):
+    with pytest.raises(
+        ValueError, match=rf"`{name}` \(={value}\) must be a whole number of {rule}"
+    ):
         run(Walk(), tmp_path / "a", **{name: value})
     assert not (tmp_path / "a").exists()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 import tyro
@@ -204,9 +205,9 @@ class Cells:
         """Prints a table."""
         table = _table(None, ["cell", "recurrence", "state", "options"])
         for name in zoo.names():
-            cell = zoo.get(name, hidden=8)
+            kind, size = eqx.filter_eval_shape(_look, name)  # draws no parameters
             options = ", ".join(f"{key}={value!r}" for key, value in zoo.options(name).items())
-            table.add_row(name, _kind(cell), f"{cell.state_size // 8} per unit", options or "–")
+            table.add_row(name, kind, f"{size} per unit", options or "–")
         console.print(table)
 
 
@@ -316,10 +317,11 @@ def _space(space: Any) -> str:
     return f"{kind}({count})" if count is not None else f"{kind}{getattr(space, 'shape', '')}"
 
 
-def _kind(cell: zoo.AbstractMemory) -> str:
-    if not jax.tree.leaves(cell.init_state()):
-        return "none"
-    return next(words for kind, words in _KINDS if isinstance(cell, kind))
+def _look(name: str) -> tuple[str, int]:
+    """A cell's kind, and the numbers in its state for each unit."""
+    cell = zoo.get(name, hidden=8)
+    kind = next(words for kind, words in _KINDS if isinstance(cell, kind))
+    return kind if cell.state_size else "none", cell.state_size // 8
 
 
 if __name__ == "__main__":

@@ -164,8 +164,13 @@ def cuts_at(lengths):
 @functools.cache
 def built(case, inputs=INPUTS, hidden=HIDDEN):
     """The memory of a row and its zero sensitivity."""
-    memory = case.build(inputs, hidden, key=jax.random.key(1))
-    return memory, memory.rtrl_init()
+
+    @eqx.filter_jit  # one program instead of dozens
+    def build(key):
+        memory = case.build(inputs, hidden, key=key)
+        return memory, memory.rtrl_init()
+
+    return build(jax.random.key(1))
 
 
 def normal(rng, like):

@@ -12,6 +12,7 @@ import jax
 from jaxtyping import Array, PyTree
 
 import zoo
+from agents.checks import check_counts
 from agents.networks import Inputs
 
 _REFRESH = ("never", "epoch")
@@ -119,8 +120,7 @@ class AbstractGradient(abc.ABC):
 
 
 def _whole_segments(rollout_length: int, name: str, segment: int) -> int:
-    if isinstance(segment, bool) or not isinstance(segment, int) or segment < 1:
-        raise ValueError(f"`{name}` (={segment!r}) must be a whole number of at least 1.")
+    check_counts(1, **{name: segment})
     if rollout_length % segment:
         raise ValueError(
             f"`rollout_length` (={rollout_length}) must be divisible by `{name}` (={segment})."

@@ -12,6 +12,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float, Int, PyTree
 
 import zoo
+from agents.checks import check_counts, check_kind, check_numbers
 from agents.envs import make, needs_previous_action
 from agents.evaluation import evaluate
 from agents.gradients import RTRL, AbstractGradient, gradient_from_dict
@@ -117,37 +118,21 @@ class PPO:
     staleness_every: int = 0
 
     def __post_init__(self):
-        if not isinstance(self.memory, zoo.Spec):
-            raise TypeError(
-                f"`memory` (={self.memory!r}) must be a recipe, such as zoo.spec('rtu')."
-            )
-        if not isinstance(self.gradient, AbstractGradient):
-            raise TypeError(
-                f"`gradient` (={self.gradient!r}) must be a choice, such as agents.RTRL(segment=8)."
-            )
-        least = {"encoder_size": 0, "staleness_every": 0}
-        for name in (
-            *("num_envs", "rollout_length", "epochs", "minibatches"),
-            *("encoder_size", "head_size", "staleness_every"),
-        ):
-            value, minimum = getattr(self, name), least.get(name, 1)
-            if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-                raise ValueError(
-                    f"`{name}` (={value!r}) must be a whole number of at least {minimum}."
-                )
-        for name in ("discount", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"`{name}` (={getattr(self, name)}) must be in [0, 1].")
-        for name in ("learning_rate", "clip", "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` (={getattr(self, name)}) must be above 0.")
-        for name in ("value_clip", "anneal_steps"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"`{name}` (={value}) must be above 0, or None.")
-        for name in ("entropy_coefficient", "value_coefficient"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"`{name}` (={getattr(self, name)}) must be at least 0.")
+        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
+        choice = "a choice, such as agents.RTRL(segment=8)"
+        check_kind(AbstractGradient, choice, gradient=self.gradient)
+        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
+        check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
+        check_counts(0, **given("encoder_size", "staleness_every"))
+        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
+        positive, optional = (
+            ("learning_rate", "clip", "max_grad_norm"),
+            ("value_clip", "anneal_steps"),
+        )
+        check_numbers("above 0", lambda x: x > 0, **given(*positive))
+        check_numbers("above 0, or None", lambda x: x is None or x > 0, **given(*optional))
+        weights = given("entropy_coefficient", "value_coefficient")
+        check_numbers("at least 0", lambda x: x >= 0, **weights)
         segments = self.num_envs * self.rollout_length // self._segment
         if segments % self.minibatches:
             raise ValueError(

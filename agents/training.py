@@ -14,6 +14,7 @@ import numpy as np
 
 from agents import checkpoint as checkpoints
 from agents.checkpoint import check_run
+from agents.checks import check_counts
 from agents.logs import (
     ProgressReport,
     ScalarLog,
@@ -138,9 +139,11 @@ def train(
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C or SIGTERM, once a checkpoint is written.
     """
-    _check_at_least(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
-    _check_at_least(1, checkpoint_every=checkpoint_every)
-    _check_at_least(0, evaluate_every=evaluate_every)
+    check_counts(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
+    if checkpoint_every is not None:
+        check_counts(1, checkpoint_every=checkpoint_every)
+    if evaluate_every is not None:
+        check_counts(0, evaluate_every=evaluate_every)
     folder, total = Path(out), -(-steps // algorithm.steps_per_iteration)
     config = {
         "algorithm": algorithm.to_dict(),
@@ -351,13 +354,6 @@ class _Loop:
             compile_seconds=self.programs.compile_seconds,
             steps_per_second=self.speed,
         )
-
-
-def _check_at_least(least: int, **counts: int | None) -> None:
-    for name, value in counts.items():
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if value is not None and not (whole and value >= least):
-            raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least {least}.")
 
 
 def _stored_rhythm(folder: Path) -> int | None:

@@ -6,6 +6,8 @@ import equinox as eqx
 import jax
 from jaxtyping import PyTree
 
+from scan.nonlinear import needed
+
 
 def reached_by(function: Callable, parameters: PyTree, *arguments) -> PyTree:
     """Which array leaves of `parameters` the result of `function(parameters, *arguments)` uses.
@@ -29,12 +31,7 @@ def reached_by(function: Callable, parameters: PyTree, *arguments) -> PyTree:
     def of_leaves(leaves, *arguments):
         return function(eqx.combine(jax.tree.unflatten(treedef, leaves), rest), *arguments)
 
-    jaxpr = jax.make_jaxpr(of_leaves)(leaves, *arguments).jaxpr
-    # Literals are not hashable and depend on nothing.
-    needed = {id(v) for v in jaxpr.outvars}
-    for equation in reversed(jaxpr.eqns):
-        if any(id(v) in needed for v in equation.outvars):
-            needed.update(id(v) for v in equation.invars)
-    used = [id(v) in needed for v in jaxpr.invars[: len(leaves)]]
+    program = jax.make_jaxpr(of_leaves)(leaves, *arguments).jaxpr
+    used = needed(program)[: len(leaves)]
     reached = jax.tree.unflatten(treedef, used)
     return jax.tree.map(lambda flag: flag is True, reached, is_leaf=lambda x: x is None)

@@ -81,10 +81,20 @@ class Diagonal(AbstractStructure):
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.advance`."""
         leaves, treedef = jax.tree.flatten(end)
-        advanced = []
-        for k in range(len(self._tracked(leaves))):
+        count = len(self._tracked(leaves))
+
+        def probe(k):
             ones = [jnp.ones_like(c) if j == k else jnp.zeros_like(c) for j, c in enumerate(leaves)]
-            immediate, jacobian = derivative(pullback, jax.tree.unflatten(treedef, ones))
+            return treedef.unflatten(ones)
+
+        if count <= 1:
+            rows = [derivative(pullback, probe(k)) for k in range(count)]
+        else:  # side by side: one backward pass through the segment, wider
+            probes = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(probe, range(count)))
+            together = jax.vmap(lambda probe: derivative(pullback, probe))(probes)
+            rows = [jax.tree.map(lambda x, k=k: x[k], together) for k in range(count)]
+        advanced = []
+        for immediate, jacobian in rows:
             factors = self._tracked(jax.tree.leaves(jacobian))
             advanced.append(
                 jax.tree.map(

@@ -6,6 +6,7 @@ from scan.blocks import blocks as blocks
 from scan.linear import linear as linear
 from scan.newton import Report as Report
 from scan.newton import newton as newton
+from scan.nonlinear import nonlinear as nonlinear
 from scan.sequential import reset as reset
 from scan.sequential import sequential as sequential
 
@@ -15,6 +16,7 @@ __all__ = [
     "blocks",
     "linear",
     "newton",
+    "nonlinear",
     "reset",
     "resettable",
     "sequential",

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from scan.associative import associative
+from scan.linear import linear
 
 
 def blocks(
@@ -17,7 +18,8 @@ def blocks(
 ) -> Float[Array, "time *units k"]:
     """Solve a linear recurrence whose matrices are block diagonal.
 
-    A loop on the CPU, a tree of depth log time elsewhere; a tree costs a factor of k in work.
+    A loop on the CPU, a tree of depth log time elsewhere; a tree costs a factor of k in work. Where
+    k is 1 it is `scan.linear`.
 
     **Arguments:**
 
@@ -31,6 +33,9 @@ def blocks(
 
     `h`, shape `[time, *units, k]`.
     """
+
+    if b.shape[-1] == 1:
+        return linear(a[..., 0, 0], b[..., 0], h0[..., 0], begin, reverse=reverse)[..., None]
 
     def in_a_loop(a, b, h0):
         def step(h, inputs):

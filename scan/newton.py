@@ -12,9 +12,8 @@ from jaxtyping import Array, Bool, Int, PyTree
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.linear import linear
+from scan.nonlinear import check_recurrence, nonlinear
 from scan.sequential import reset
-
-_COUPLINGS = ("units", "dense")
 
 
 class Report(NamedTuple):
@@ -57,7 +56,7 @@ def newton(
     `max_iterations`, the states are computed by the plain loop.
 
     The gradient does not go through the iterations: it is that of the solution, one linear scan
-    backwards with the exact Jacobian.
+    backwards with the exact Jacobian; see `scan.nonlinear`.
 
     **Arguments:**
 
@@ -87,25 +86,28 @@ def newton(
     Sources: *Parallelizing non-linear sequential models over the sequence length*, Lim et al.
     (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).
     """
-    if coupling not in _COUPLINGS:
-        raise ValueError(f"`coupling` (={coupling!r}) must be one of {', '.join(_COUPLINGS)}.")
+    check_recurrence(state, begin, initial, coupling)
     if not 0 <= damping < 1:
         raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
     if max_iterations < 1:
         raise ValueError(f"`max_iterations` (={max_iterations}) must be at least 1.")
-    if begin is not None and initial is None:
-        raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
-    leaves = jax.tree.leaves(state)
-    if coupling == "units" and len({leaf.shape for leaf in leaves}) > 1:
-        shapes = [leaf.shape for leaf in leaves]
-        raise ValueError(f"`state` has leaves of shapes {shapes}: `coupling='units'` needs one.")
-    if any(jnp.iscomplexobj(leaf) for leaf in leaves):
-        raise ValueError("`state` has a complex leaf: give its real and imaginary part.")
     if tolerance is None:
-        tolerance = 100 * float(jnp.finfo(jnp.result_type(*leaves)).eps)
+        tolerance = 100 * float(jnp.finfo(jnp.result_type(*jax.tree.leaves(state))).eps)
     options = _Options(coupling, tolerance, max_iterations, damping)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
-    return _solve(options, update, parameters, state, xs, begin, jax.lax.stop_gradient(initial))
+    known = jax.lax.stop_gradient((parameters, state, xs))
+    states, report = _iterated(options, update, *known, begin, jax.lax.stop_gradient(initial))
+    solution = nonlinear(
+        update,
+        parameters,
+        state,
+        xs,
+        begin,
+        initial=initial,
+        coupling=coupling,
+        states=states,
+    )
+    return solution, report
 
 
 def _iterated(options, update, parameters, state, xs, begin, initial):
@@ -149,30 +151,6 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
 
     _, _, out = jax.lax.while_loop(remaining, advance, (zero, state, out))
     return out, Report(count, converged)
-
-
-def _solve_forward(options, update, parameters, state, xs, begin, initial):
-    states, report = _iterated(options, update, parameters, state, xs, begin, initial)
-    return (states, report), (parameters, state, xs, begin, initial, states)
-
-
-def _solve_backward(options, update, residuals, cotangents):
-    parameters, state, xs, begin, initial, states = residuals
-    problem = _Problem(options, update, parameters, state, xs, begin, initial)
-    previous = problem.previous(problem.pack(states))
-    adjoint = problem.adjoint(previous, problem.pack(cotangents[0]))
-
-    def step(parameters, previous, xs):
-        return _Problem(options, update, parameters, state, xs, begin, initial).step(previous)
-
-    _, pullback = jax.vjp(step, parameters, previous, xs)
-    d_parameters, d_previous, d_xs = pullback(adjoint)
-    d_state = d_previous[0] if begin is None else jnp.where(begin[0], 0, d_previous[0])
-    return d_parameters, problem.unpack_one(d_state), d_xs, None, None
-
-
-_solve = jax.custom_vjp(_iterated, nondiff_argnums=(0, 1))
-_solve.defvjp(_solve_forward, _solve_backward)
 
 
 class _Problem:
@@ -245,33 +223,4 @@ class _Problem:
             drive = jnp.where(match_rank(self.begin, drive), drive + first, drive)
         if self.coupling == "dense":
             return linear(jacobian, drive, self.state, self.begin)
-        if drive.shape[-1] == 1:
-            solved = linear(jacobian[..., 0, 0], drive[..., 0], self.state[..., 0], self.begin)
-            return solved[..., None]
         return blocks(jacobian, drive, self.state, self.begin)
-
-    def adjoint(self, previous, cotangent):
-        """The total cotangent of every state, from what flows into each from outside."""
-        stopped = None
-        if self.begin is not None:  # nothing flows from a step that begins an episode
-            stopped = jnp.concatenate([self.begin[1:], jnp.zeros(1, bool)])
-        zeros = jnp.zeros_like(cotangent[0])
-        if self.coupling == "units":
-            _, jacobian = self.linearized(previous)
-            jacobian = jnp.swapaxes(jacobian, -1, -2)
-            jacobian = jnp.concatenate([jacobian[1:], jnp.zeros_like(jacobian[:1])])
-            return blocks(jacobian, cotangent, zeros, stopped, reverse=True)
-
-        def step(later, inputs):
-            g, at_next, x_next, stop = inputs
-            one = lambda p: self.pack_one(  # noqa: E731
-                self.update(self.parameters, self.unpack_one(p), x_next)
-            )
-            (through,) = jax.vjp(one, at_next)[1](later)
-            total = g + jnp.where(stop, 0, through)
-            return total, total
-
-        shift = lambda x: jnp.concatenate([x[1:], x[:1]])  # noqa: E731
-        flags = jnp.concatenate([self.begins[1:], jnp.ones(1, bool)])
-        inputs = (cotangent, shift(previous), jax.tree.map(shift, self.xs), flags)
-        return jax.lax.scan(step, zeros, inputs, reverse=True)[1]

@@ -13,8 +13,8 @@ import scan
 
 def rtrl_segment(
     structure: rtrl.AbstractStructure,
-    run: Callable[[Any, Any, Array, Array | None], tuple[Any, Array]],
-    follow: Callable[[Any, Any, Array, Array | None], Any],
+    run: Callable[[Any, Any, Array, Array | None], tuple[Any, Array, Any]],
+    follow: Callable[[Any, Any, tuple[Array, Any], Array | None], Any],
     recurrence: PyTree,
     initial: PyTree,
     carry: tuple[Any, Any],
@@ -28,8 +28,10 @@ def rtrl_segment(
     **Arguments:**
 
     - `structure`: how the recurrence's units depend on one another.
-    - `run`: the segment, `(recurrence, state, xs, begin) -> (end state, ys)`.
-    - `follow`: the end state again, with the derivatives that the sensitivity follows.
+    - `run`: the segment, `(recurrence, state, xs, begin) -> (end state, ys, states)`; `states` is
+      any pytree with a leading time axis, or `None`.
+    - `follow`: the end state again, with the derivatives that the sensitivity follows:
+      `(recurrence, state, (xs, states), begin) -> end state`.
     - `recurrence`: the parameters with a sensitivity, and whatever else `run` needs.
     - `initial`: the state at the beginning of an episode.
     - `carry`: `(state, sensitivity)` at the segment's start.
@@ -46,11 +48,11 @@ def rtrl_segment(
         start = scan.reset(begin[0], initial, start)
         known = structure.reset(begin[0], sensitivity)
     supplied = rtrl.supply(structure, recurrence, start, known, products=products)
-    end, ys = run(recurrence, supplied, xs, begin)
-    recurrence, start, sensitivity, xs = _detached(recurrence, start, sensitivity, xs)
-    sensitivity = rtrl.roll(structure, follow, recurrence, start, sensitivity, xs, begin)
+    end, ys, states = run(recurrence, supplied, xs, begin)
+    recurrence, start, sensitivity, known = _detached(recurrence, start, sensitivity, (xs, states))
+    sensitivity = rtrl.roll(structure, follow, recurrence, start, sensitivity, known, begin)
     return jax.lax.stop_gradient((end, sensitivity)), ys
 
 
-def _detached(*trees):
+def _detached(*trees: Any) -> Any:
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, trees)

@@ -277,7 +277,8 @@ class AbstractCell(AbstractMemory):
         `ValueError` for shapes that do not fit, and for a method that the cell does not have.
         """
         self._check_sequence(xs, begin)
-        return self._outputs(self.evolve(self.recurrence(), state, xs, begin, method), xs)
+        states = self.evolve(self.recurrence(), state, xs, begin, method)
+        return _last(states), jax.vmap(self.readout)(states, xs)
 
     def rtrl_init(self) -> Sensitivity:
         """See `zoo.AbstractMemory.rtrl_init`."""
@@ -285,7 +286,7 @@ class AbstractCell(AbstractMemory):
         x = jax.ShapeDtypeStruct((1, self.inputs), real_dtype(self))
 
         def run(recurrence, state, xs):
-            return self._end(recurrence, state, xs, None)
+            return _last(self.evolve(recurrence, state, xs, None))
 
         return rtrl.init(self.structure, run, recurrence, state, x)
 
@@ -306,12 +307,17 @@ class AbstractCell(AbstractMemory):
 
     def _segment(self, carry, xs, begin, *, products):
         def run(recurrence, state, xs, begin):
-            return self._outputs(self.evolve(recurrence, state, xs, begin), xs)
+            states = self.evolve(recurrence, state, xs, begin)
+            return _last(states), jax.vmap(self.readout)(states, xs), states
+
+        def follow(recurrence, state, known, begin):
+            xs, states = known
+            return _last(self.followed(recurrence, state, xs, begin, states))
 
         return rtrl_segment(
             self.structure,
             run,
-            self._end,
+            follow,
             self.recurrence(),
             self.init_state(),
             carry,
@@ -321,11 +327,18 @@ class AbstractCell(AbstractMemory):
         )
 
     def followed(
-        self, recurrence: PyTree, state: State, xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        recurrence: PyTree,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        states: State,
     ) -> State:
         """`evolve`, with the derivatives that the sensitivities follow: the exact ones by default.
 
-        **Arguments:** see `evolve`.
+        **Arguments:** see `evolve`, and
+
+        - `states`: what `evolve` returned. A recurrence that is a loop need not run it again.
 
         **Returns:**
 
@@ -333,10 +346,6 @@ class AbstractCell(AbstractMemory):
         """
         return self.evolve(recurrence, state, xs, begin)
 
-    def _end(self, recurrence, state, xs, begin):
-        """The state at a segment's end."""
-        return jax.tree.map(lambda h: h[-1], self.followed(recurrence, state, xs, begin))
 
-    def _outputs(self, states, xs):
-        ys = jax.vmap(self.readout)(states, xs)
-        return jax.tree.map(lambda h: h[-1], states), ys
+def _last(states: State) -> State:
+    return jax.tree.map(lambda h: h[-1], states)

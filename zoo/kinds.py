@@ -148,20 +148,76 @@ class AbstractNonlinearCell(AbstractCell):
         method: str = "auto",
     ) -> State:
         """See `zoo.AbstractCell.evolve`."""
+        if check_method(method, ("auto", "sequential", "newton")) == "newton":
+            coupling = "units" if isinstance(self, AbstractDiagonalCell) else "dense"
+            return _solved(scan.newton, _update, recurrence, state, xs, begin, coupling=coupling)[0]
+        if method == "auto" and isinstance(self, AbstractDiagonalCell) and _is_of_units(state):
+            return _solved(scan.nonlinear, _update, recurrence, state, xs, begin)
         initial = recurrence.init_state()
-        if check_method(method, ("auto", "sequential", "newton")) != "newton":
-            return scan.sequential(recurrence.update, state, xs, begin, initial=initial)[1]
-        parameters, rest = eqx.partition(recurrence, eqx.is_inexact_array)
-        states, _ = scan.newton(
-            lambda parameters, state, x: eqx.combine(parameters, rest).update(state, x),
-            parameters,
-            state,
-            xs,
-            begin,
-            initial=initial,
-            coupling="units" if isinstance(self, AbstractDiagonalCell) else "dense",
+        return scan.sequential(recurrence.update, state, xs, begin, initial=initial)[1]
+
+    def followed(
+        self,
+        recurrence: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        states: State,
+    ) -> State:
+        """See `zoo.AbstractCell.followed`."""
+        if not isinstance(self.structure, rtrl.Diagonal) or not _is_of_units(state):
+            return self.evolve(recurrence, state, xs, begin)
+        return _solved(
+            scan.nonlinear, _followed_update, recurrence, state, xs, begin, states=states
         )
-        return states
+
+    def followed_update(self, state: State, x: Array) -> State:
+        """`update`, with the derivatives that the sensitivities follow.
+
+        **Arguments:** see `zoo.AbstractCell.update`.
+
+        **Returns:**
+
+        The next state.
+        """
+        return self.update(state, x)
+
+
+def _update(cell: AbstractNonlinearCell, state: State, x: Array) -> State:
+    return cell.update(state, x)
+
+
+def _followed_update(cell: AbstractNonlinearCell, state: State, x: Array) -> State:
+    return cell.followed_update(state, x)
+
+
+def _is_of_units(state: State) -> bool:
+    """Whether a state's leaves are real and of one shape."""
+    leaves = jax.tree.leaves(state)
+    real = all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves)
+    return real and len({leaf.shape for leaf in leaves}) == 1
+
+
+def _solved(
+    method: Callable[..., Any],
+    update: Callable[[Any, State, Array], State],
+    cell: Any,
+    state: State,
+    xs: Array,
+    begin: Array | None,
+    **options: Any,
+) -> Any:
+    """A cell's recurrence by a scan that takes the parameters by themselves."""
+    parameters, rest = eqx.partition(cell, eqx.is_inexact_array)
+    return method(
+        lambda parameters, state, x: update(eqx.combine(parameters, rest), state, x),
+        parameters,
+        state,
+        xs,
+        begin,
+        initial=cell.init_state(),
+        **options,
+    )
 
 
 class AbstractDiagonalCell(AbstractNonlinearCell):
@@ -230,18 +286,9 @@ class AbstractDenseCell(AbstractUnstructuredCell):
         """As `rtrl` says."""
         return rtrl.Diagonal() if self.rtrl in _LOCAL_PRODUCTS else super().structure
 
-    def followed(
-        self, recurrence: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
-    ) -> State:
-        """See `zoo.AbstractCell.followed`."""
-        chosen = _LOCAL_PRODUCTS.get(self.rtrl, rtrl.product)
-        return scan.sequential(
-            lambda state, x: recurrence.transition(state, x, chosen),
-            state,
-            xs,
-            begin,
-            initial=recurrence.init_state(),
-        )[1]
+    def followed_update(self, state: State, x: Array) -> State:
+        """See `zoo.kinds.AbstractNonlinearCell.followed_update`."""
+        return self.transition(state, x, _LOCAL_PRODUCTS.get(self.rtrl, rtrl.product))
 
 
 def check_method(value: str, choices: tuple[str, ...]) -> str:

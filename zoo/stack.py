@@ -173,8 +173,8 @@ class Stack(AbstractMemory):
         """A segment of all layers as one recurrence."""
         return rtrl_segment(
             rtrl.Dense(),
-            lambda stack, state, xs, begin: stack.scan(state, xs, begin),
-            lambda stack, state, xs, begin: stack.scan(state, xs, begin)[0],
+            lambda stack, state, xs, begin: (*stack.scan(state, xs, begin), None),
+            lambda stack, state, known, begin: stack.scan(state, known[0], begin)[0],
             self,
             self.init_state(),
             carry,

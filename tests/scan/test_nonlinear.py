@@ -1,0 +1,185 @@
+"""`scan.nonlinear` against autodiff through the plain loop, on the branch of every platform."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scan
+
+TIME, UNITS, INPUTS = 9, 3, 2
+RNG = np.random.default_rng(0)
+XS = jnp.asarray(RNG.normal(size=(TIME, INPUTS)))
+FLAGS = jnp.array([0, 0, 1, 0, 0, 1, 1, 0, 0], bool)
+BEGINS = [None, FLAGS, ~FLAGS, jnp.ones(TIME, bool)]
+
+
+def draw(*shape):
+    return jnp.asarray(RNG.normal(size=shape))
+
+
+def one(p, state, x):
+    return [jnp.tanh(p["a"] * state[0] + p["w"] @ x)]
+
+
+def two(p, state, x):
+    h, c = state
+    drive = p["w"] @ x
+    return [jnp.tanh(p["a"] * h - p["b"] * c + drive), jnp.sin(p["b"] * h + c * drive)]
+
+
+def mixed(p, state, x):
+    h, (c,) = state
+    return [jnp.tanh(p["u"] @ h + p["w"] @ x), (c * h[0] + jnp.cos(p["b"][0] * x[0]),)]
+
+
+PARAMETERS = {
+    "a": draw(UNITS),
+    "b": draw(UNITS),
+    "u": draw(UNITS, UNITS),
+    "w": draw(UNITS, INPUTS),
+    "unused": draw(2),
+}
+RECURRENCES = {
+    "one component": (one, [draw(UNITS)], "units"),
+    "two components": (two, [draw(UNITS), draw(UNITS)], "units"),
+    "dense": (mixed, [draw(UNITS), (draw(2),)], "dense"),
+}
+
+
+@pytest.fixture(params=["cpu", "default"])
+def platform(request, monkeypatch):
+    """The branch that programs take: that of other platforms runs on a CPU too."""
+    branch = lambda *arguments, **branches: branches[request.param](*arguments)  # noqa: E731
+    monkeypatch.setattr(jax.lax, "platform_dependent", branch)
+
+
+def weighted(states):
+    leaves = jax.tree.leaves(states)
+    return sum(
+        jnp.sum(jnp.sin(k + 1 + jnp.arange(h.size)) * h.ravel() ** 2) for k, h in enumerate(leaves)
+    )
+
+
+def losses(name, begin):
+    """`(ours, loop)`: functions of `(parameters, state, xs)`."""
+    update, state, coupling = RECURRENCES[name]
+    initial = jax.tree.map(lambda h: 0.3 * jnp.ones_like(h), state)
+
+    def ours(p, state, xs):
+        return weighted(
+            scan.nonlinear(update, p, state, xs, begin, initial=initial, coupling=coupling)
+        )
+
+    def loop(p, state, xs):
+        step = lambda state, x: update(p, state, x)  # noqa: E731
+        return weighted(scan.sequential(step, state, xs, begin, initial=initial)[1])
+
+    return ours, loop, (PARAMETERS, state, XS)
+
+
+def assert_close(got, expected):
+    jax.tree.map(
+        lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10, atol=1e-12), got, expected
+    )
+
+
+@pytest.mark.parametrize("begin", BEGINS, ids=["none", "some", "most", "all"])
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_gradients_are_those_of_the_loop(name, begin, platform):
+    ours, loop, arguments = losses(name, begin)
+    got, expected = (
+        jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2)))(*arguments) for f in (ours, loop)
+    )
+    assert_close(got, expected)
+    np.testing.assert_array_equal(got[1][0]["unused"], 0)
+
+
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_second_derivatives_are_those_of_the_loop(name):
+    ours, loop, arguments = losses(name, FLAGS)
+
+    def along(f):
+        first = lambda *arguments: sum(  # noqa: E731
+            jnp.sum(jnp.cos(g)) for g in jax.tree.leaves(jax.grad(f, argnums=(0, 1, 2))(*arguments))
+        )
+        return jax.jit(jax.grad(first, argnums=(0, 1, 2)))(*arguments)
+
+    assert_close(along(ours), along(loop))
+
+
+def test_sequences_side_by_side():
+    ours, loop, (p, state, xs) = losses("two components", FLAGS)
+    batch = jnp.stack([xs, 2 * xs, -xs])
+
+    def total(f):
+        return jax.jit(jax.grad(lambda p, b: jnp.sum(jax.vmap(lambda x: f(p, state, x))(b))))(
+            p, batch
+        )
+
+    assert_close(total(ours), total(loop))
+
+
+def test_known_states_are_differentiated_and_not_computed():
+    update, state, _ = RECURRENCES["two components"]
+    _, known = scan.sequential(lambda h, x: update(PARAMETERS, h, x), state, XS)
+
+    def given(p, states):
+        return weighted(scan.nonlinear(update, p, state, XS, states=states))
+
+    run = jax.jit(jax.value_and_grad(given, argnums=(0, 1)))
+    value, (gradient, of_states) = run(PARAMETERS, known)
+    ours, _, _ = losses("two components", None)
+    assert_close((value, gradient), jax.jit(jax.value_and_grad(ours))(PARAMETERS, state, XS))
+    jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), of_states)
+    forward = str(jax.make_jaxpr(given)(PARAMETERS, known))
+    assert "scan" not in forward.replace("scan.nonlinear", "") and "while" not in forward
+
+
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_no_nan_crosses_the_border_of_an_episode(name, platform):
+    update, state, coupling = RECURRENCES[name]
+    xs = XS.at[1].set(jnp.nan)
+    begin = jnp.arange(TIME) == 4
+
+    def later(p, state, xs):
+        states = scan.nonlinear(update, p, state, xs, begin, initial=state, coupling=coupling)
+        return weighted(jax.tree.map(lambda h: h[4:], states))
+
+    def alone(p, xs):
+        return weighted(scan.sequential(lambda h, x: update(p, h, x), state, xs)[1])
+
+    value, of_xs = jax.jit(jax.value_and_grad(later, argnums=2))(PARAMETERS, state, xs)
+    expected, gradient = jax.jit(jax.value_and_grad(alone, argnums=1))(PARAMETERS, xs[4:])
+    assert_close(value, expected)
+    assert_close(of_xs[4:], gradient)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("begin", [None, FLAGS], ids=["none", "some"])
+def test_blocks_are_a_python_loop(width, reverse, begin, platform):
+    rng = np.random.default_rng(width)
+    a, b = rng.normal(size=(TIME, UNITS, width, width)), rng.normal(size=(TIME, UNITS, width))
+    h0 = rng.normal(size=(UNITS, width))
+    got = jax.jit(lambda *x: scan.blocks(*x, begin, reverse=reverse))(a, b, h0)
+    h, expected = h0, np.zeros_like(b)
+    for t in range(TIME)[:: -1 if reverse else 1]:
+        before = np.zeros_like(h) if begin is not None and begin[t] else h
+        h = expected[t] = np.einsum("uij,uj->ui", a[t], before) + b[t]
+    assert_close(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "message"),
+    [
+        (jnp.zeros(2), {"coupling": "full"}, r"`coupling` \(='full'\) must be one of units, dense"),
+        (jnp.zeros(2), {"begin": FLAGS}, r"`initial` \(=None\) must be given with `begin`"),
+        ((jnp.zeros(2), jnp.zeros(3)), {}, r"`state` has leaves of shapes .*`coupling='units'`"),
+        (jnp.zeros(2, complex), {}, "`state` has a complex leaf: give its real and imaginary part"),
+        (jnp.zeros(2, int), {"coupling": "dense"}, r"`state` has leaves of \['int64'\]: give real"),
+    ],
+)
+def test_bad_input_is_named(state, options, message):
+    with pytest.raises(ValueError, match=message):
+        scan.nonlinear(lambda p, h, x: h, (), state, XS, **options)

@@ -170,23 +170,27 @@ CELLS = (
 
 
 # One row of every kind of recurrence and of every wrapper.
-_KINDS = (
+KINDS = (
     "rtu", "rtu-nonlinear", "gru", "mlp", "stack", "real-gates", "complex-gates", "ffm", "fwp",
     "deltanet", "qrnn", "tcn", "rwkv",
     "monoid",
 )  # fmt: skip
+# One of every structure of sensitivities: for tests of what all cells inherit.
+STRUCTURES = ("rtu", "rtu-nonlinear", "gru", "fwp", "stack")
 
 
-def for_each(cases: Iterable[CellCase], *, slow: bool = False) -> pytest.MarkDecorator:
+def for_each(
+    cases: Iterable[CellCase], *, quick: Iterable[str] | None = None
+) -> pytest.MarkDecorator:
     """Run a test for every row, as `case`.
 
-    - `slow`: mark all rows slow but one of each kind of recurrence.
+    - `quick`: mark all rows slow but these.
     """
     rows = [
         pytest.param(
             case,
             id=case.name,
-            marks=[pytest.mark.slow] if slow and case.name not in _KINDS else [],
+            marks=[pytest.mark.slow] if quick is not None and case.name not in quick else [],
         )
         for case in cases
     ]

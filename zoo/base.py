@@ -269,8 +269,9 @@ class AbstractCell(AbstractMemory):
         """See `zoo.AbstractMemory.scan`.
 
         - `method`: `"auto"`, or how the recurrence is computed. Linear cells know the methods of
-          `scan.linear`; nonlinear ones `"sequential"` and `"newton"` (see `scan.newton`), and
-          `"auto"` is the loop for them.
+          `scan.linear`; nonlinear ones `"sequential"`, the loop with plain autodiff, and
+          `"newton"` (see `scan.newton`). `"auto"` is the loop for them, with the gradient of
+          `scan.nonlinear` where units do not act on each other.
 
         **Raises:**
 

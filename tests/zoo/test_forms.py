@@ -4,15 +4,14 @@ import jax
 import numpy as np
 from hypothesis import given
 
-from tests.cases import CELLS, for_each
+from tests.cases import CELLS, KINDS, STRUCTURES, for_each
 from tests.zoo import forms
 from tests.zoo.forms import TIME, assert_close
 
-every_cell = for_each(CELLS)
-thorough = for_each(CELLS, slow=True)
+every_cell = for_each(CELLS, quick=STRUCTURES)
 
 
-@every_cell
+@for_each(CELLS, quick=KINDS)
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_segments(case, seed, begin, lengths):
     """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses."""
@@ -35,7 +34,7 @@ def test_segments(case, seed, begin, lengths):
     assert_close(gradient[1], d_xs)
 
 
-@thorough
+@every_cell
 @given(seed=forms.seeds, begin=forms.borders())
 def test_loops_over_steps(case, seed, begin):
     memory, carry, xs, weights = forms.problem(case, seed)
@@ -58,7 +57,7 @@ def test_loops_over_steps(case, seed, begin):
     assert_close(rtrl_gradient[1], d_xs_now)
 
 
-@thorough
+@every_cell
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_sensitivities_do_not_depend_on_the_segmentation(case, seed, begin, lengths):
     memory, carry, xs, weights = forms.problem(case, seed)
@@ -67,7 +66,7 @@ def test_sensitivities_do_not_depend_on_the_segmentation(case, seed, begin, leng
     assert_close(carries[-1][1][1], rolled[1])
 
 
-@thorough
+@every_cell
 @given(seed=forms.seeds, begin=forms.borders())
 def test_scan_gradient_with_a_loss_of_the_final_state(case, seed, begin):
     """In parameters, inputs and the initial state."""
@@ -80,7 +79,7 @@ def test_scan_gradient_with_a_loss_of_the_final_state(case, seed, begin):
     assert_close(gradient, expected)
 
 
-@thorough
+@every_cell
 @given(seed=forms.seeds, lengths=forms.compositions())
 def test_a_begin_is_a_fresh_start(case, seed, lengths):
     """Values, sensitivities and gradients after it are those of a sequence of its own."""
@@ -106,7 +105,7 @@ def test_a_begin_is_a_fresh_start(case, seed, lengths):
     assert_close(cells_own, forms.split(exact, case.present)[1])
 
 
-@thorough
+@every_cell
 @given(seed=forms.seeds, lengths=forms.compositions())
 def test_no_gradient_crosses_a_begin(case, seed, lengths):
     memory, carry, xs, weights = forms.problem(case, seed)
@@ -128,7 +127,7 @@ def test_no_gradient_crosses_a_begin(case, seed, lengths):
         assert np.all(np.asarray(gradient)[first:] == 0) and np.any(gradient)
 
 
-@thorough
+@every_cell
 @given(seed=forms.seeds, begin=forms.borders(1))
 def test_one_step_and_one_unit(case, seed, begin):
     memory, carry, xs, weights = forms.problem(case, seed, time=1, inputs=1, hidden=1)
@@ -142,7 +141,7 @@ def test_one_step_and_one_unit(case, seed, begin):
     assert_close(gradient, (exact, d_xs))
 
 
-@thorough
+@every_cell
 def test_finite_differences(case):
     """Of the plain loop's loss along a random direction, against the RTRL gradient."""
     memory, carry, xs, weights = forms.problem(case, 3)

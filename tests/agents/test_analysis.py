@@ -79,7 +79,7 @@ def test_a_decaying_recurrence_is_less_and_less_sensitive():
     np.testing.assert_allclose(got[::-1], [*expected, 0, 0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lru"])
+@pytest.mark.parametrize("cell", ["lru", pytest.param("gru", marks=pytest.mark.slow)])
 def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
     net, inputs = network(zoo.spec(cell, hidden=5), **options), tape(begin=[3])
@@ -219,9 +219,7 @@ def _linear():
     kinds = zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell, zoo.AbstractTwoAxisCell
     cells = jax.eval_shape(lambda: {name: zoo.get(name, hidden=2) for name in zoo.names()})
     return [
-        pytest.param(
-            name, marks=[] if name in ("lru", "ffm", "mingru", "fwp") else pytest.mark.slow
-        )
+        pytest.param(name, marks=[] if name in ("lru", "fwp") else pytest.mark.slow)
         for name, cell in cells.items()
         if isinstance(cell, kinds)
     ]

@@ -33,6 +33,7 @@ GRADIENTS = {
     "rtrl step": agents.RTRL(1),
     "rtrl refreshed": agents.RTRL(4, refresh="epoch"),
 }
+SLOW_GRADIENTS = [pytest.param(name, marks=pytest.mark.slow) for name in ("bptt", "tbptt")]
 
 
 def small(gradient="rtrl", memory="rtu", **options):
@@ -55,7 +56,16 @@ def iterations(ppo, count, key=0):
 
 @pytest.mark.parametrize(
     ("gradient", "memory"),
-    [*((gradient, "rtu") for gradient in GRADIENTS), ("rtrl", "gru"), ("rtrl", "nonlinear")],
+    [
+        *(("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl", "nonlinear")),
+        *(
+            pytest.param(gradient, memory, marks=pytest.mark.slow)
+            for gradient, memory in (
+                *(("rtrl", "rtu"), ("rtrl step", "rtu"), ("rtrl refreshed", "rtu")),
+                ("rtrl", "gru"),
+            )
+        ),
+    ],
 )
 def test_the_first_ratio_is_one(gradient, memory):
     options = {"memory_options": {"nonlinear": True}} if memory == "nonlinear" else {}
@@ -70,7 +80,7 @@ def test_the_first_ratio_is_one(gradient, memory):
     )
 
 
-@pytest.mark.parametrize("gradient", ["bptt", "tbptt", "rtrl"])
+@pytest.mark.parametrize("gradient", ["rtrl", *SLOW_GRADIENTS])
 def test_the_first_ratio_is_one_in_float32(gradient, float32):
     ppo = small(gradient, previous_action=True, previous_reward=True, rollout_length=64)
     _, metrics = iterations(ppo, 5)
@@ -158,7 +168,9 @@ def test_tbptt_reaches_exactly_the_steps_it_says():
     np.testing.assert_array_equal(reach, same & (step[None] <= step[:, None]))
 
 
-@pytest.mark.parametrize("gradient", ["bptt", "tbptt", "rtrl", "rtrl step"])
+@pytest.mark.parametrize(
+    "gradient", ["rtrl", *SLOW_GRADIENTS, pytest.param("rtrl step", marks=pytest.mark.slow)]
+)
 def test_recomputed_carries_equal_the_stored_ones_while_parameters_stand(gradient):
     _, _, starts, (_, (states, _)) = rollout_of(small(gradient))
     for stored, recomputed in zip(jax.tree.leaves(starts), jax.tree.leaves(states), strict=True):

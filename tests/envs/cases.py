@@ -1,7 +1,10 @@
 """The environments that every common test runs on: a new environment adds a row."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 LIMIT = 6
 """Time limit of the conformance tests: short, so that every environment meets it."""
@@ -17,11 +20,8 @@ class Case:
     kept: tuple[str, ...] = ()  # fields of the state that a reset keeps, by design
     shows_limit: bool = False  # observations depend on the time limit
     one_key: bool = False  # the auto-reset has the step's key, and not a part of it
-    slow: bool = (
-        False  # its programs are compiled by `make test-all` only; types are always checked
-    )
-
-    heavy: bool = False  # tracing takes seconds too: types are checked by `make test-all` only
+    slow: bool = False  # much like another row, or not ours: for `make test-all` only
+    heavy: bool = False  # its programs take seconds to compile
     alike: bool = False  # its programs are another row's: types are checked only
 
     def __str__(self) -> str:
@@ -121,15 +121,19 @@ _PREDICTION = (
 
 _REMEMBERING = (
     Case("recall", ends_first=True),
-    Case("recall_variation", ends_first=True),
-    Case("recall_four", ends_first=True),
+    Case("recall_variation", ends_first=True, slow=True),
+    Case("recall_four", ends_first=True, slow=True),
     Case("gravity"),
-    Case("gravity", {"external_memory": "O2"}),
+    Case("gravity", {"external_memory": "O2"}, slow=True),
     Case("RepeatPreviousEasy", {"external_memory": "K2"}, one_key=True),
-    Case("RepeatFirst", {"external_memory": "OA1"}, one_key=True),
-    Case("MemoryChain-bsuite", {"external_memory": "O1", "num_bits": 3, "memory_length": 10}),
+    Case("RepeatFirst", {"external_memory": "OA1"}, one_key=True, slow=True),
+    Case(
+        "MemoryChain-bsuite",
+        {"external_memory": "O1", "num_bits": 3, "memory_length": 10},
+        slow=True,
+    ),
     Case("CartPole-v1", {"external_memory": "B2"}),
-    Case("Pendulum-v1", {"external_memory": "K1"}),
+    Case("Pendulum-v1", {"external_memory": "K1"}, slow=True),
     Case("hallway_cookie"),
     Case("hallway_keys"),
     Case("MemoryS7"),
@@ -141,12 +145,12 @@ _BRAX = (
     Case("brax/inverted_pendulum"),
     Case("brax/inverted_pendulum-P", alike=True),
     Case("brax/inverted_pendulum-V", alike=True),
-    Case("brax/reacher", heavy=True, slow=True),
-    Case("brax/reacher-P", heavy=True, alike=True),
-    Case("brax/reacher-V", heavy=True, alike=True),
-    Case("brax/reacher-pomdp", heavy=True, slow=True),
+    Case("brax/reacher", slow=True),
+    Case("brax/reacher-P", alike=True, slow=True),
+    Case("brax/reacher-V", alike=True, slow=True),
+    Case("brax/reacher-pomdp", slow=True),
     *(
-        Case(f"brax/{name}{suffix}", heavy=True, slow=True, alike=bool(suffix))
+        Case(f"brax/{name}{suffix}", slow=True, alike=bool(suffix))
         for name in (
             *("ant", "halfcheetah", "hopper", "walker2d", "humanoid", "humanoidstandup"),
             *("inverted_double_pendulum", "pusher"),
@@ -158,32 +162,32 @@ _BRAX = (
 _GYMNAX = (
     Case("CartPole-v1"),
     Case("Pendulum-v1"),
-    Case("Acrobot-v1", slow=True),
-    Case("MountainCar-v0", slow=True),
-    Case("MountainCarContinuous-v0", slow=True),
-    Case("Asterix-MinAtar", slow=True),
-    Case("Breakout-MinAtar", slow=True),
-    Case("Breakout-MinAtar", {"mask": "top"}, slow=True),
-    Case("Freeway-MinAtar", slow=True),
-    Case("Seaquest-MinAtar", slow=True),
-    Case("SpaceInvaders-MinAtar", slow=True),
-    Case("Catch-bsuite"),
+    Case("Acrobot-v1", slow=True, heavy=True),
+    Case("MountainCar-v0", slow=True, heavy=True),
+    Case("MountainCarContinuous-v0", slow=True, heavy=True),
+    Case("Asterix-MinAtar", slow=True, heavy=True),
+    Case("Breakout-MinAtar", slow=True, heavy=True),
+    Case("Breakout-MinAtar", {"mask": "top"}, slow=True, heavy=True),
+    Case("Freeway-MinAtar", slow=True, heavy=True),
+    Case("Seaquest-MinAtar", slow=True, heavy=True),
+    Case("SpaceInvaders-MinAtar", slow=True, heavy=True),
+    Case("Catch-bsuite", slow=True),
     # bsuite's own score, counted over episodes, is part of the state.
-    Case("DeepSea-bsuite", kept=("total_bad_episodes", "denoised_return")),
+    Case("DeepSea-bsuite", kept=("total_bad_episodes", "denoised_return"), slow=True),
     Case("MemoryChain-bsuite", {"memory_length": 3}, ends_first=True),
-    Case("MemoryChain-bsuite", {"memory_length": 10, "num_bits": 3}),
-    Case("UmbrellaChain-bsuite"),
-    Case("DiscountingChain-bsuite", shows_limit=True),
-    Case("SimpleBandit-bsuite", ends_first=True),
-    Case("FourRooms-misc"),
-    Case("MetaMaze-misc", slow=True),
-    Case("PointRobot-misc", slow=True),
-    Case("BernoulliBandit-misc"),
-    Case("GaussianBandit-misc", slow=True),
-    Case("Reacher-misc", slow=True),
-    Case("Swimmer-misc", slow=True),
-    Case("Pong-misc", slow=True),
-    Case("FrozenLake-misc"),
+    Case("MemoryChain-bsuite", {"memory_length": 10, "num_bits": 3}, slow=True),
+    Case("UmbrellaChain-bsuite", slow=True),
+    Case("DiscountingChain-bsuite", shows_limit=True, slow=True),
+    Case("SimpleBandit-bsuite", ends_first=True, slow=True),
+    Case("FourRooms-misc", slow=True),
+    Case("MetaMaze-misc", slow=True, heavy=True),
+    Case("PointRobot-misc", slow=True, heavy=True),
+    Case("BernoulliBandit-misc", slow=True),
+    Case("GaussianBandit-misc", slow=True, heavy=True),
+    Case("Reacher-misc", slow=True, heavy=True),
+    Case("Swimmer-misc", slow=True, heavy=True),
+    Case("Pong-misc", slow=True, heavy=True),
+    Case("FrozenLake-misc", slow=True),
 )
 
 CASES = (
@@ -195,3 +199,9 @@ CASES = (
     *_BRAX,
     *_GYMNAX,
 )
+
+
+def parametrize(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    """Run a test for every row, as `case`; slow rows are marked."""
+    rows = [pytest.param(case, marks=pytest.mark.slow if case.slow else ()) for case in cases]
+    return pytest.mark.parametrize("case", rows, ids=str)

@@ -6,22 +6,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from gymnax.environments import spaces
 
 from agents import envs
-from tests.envs.cases import CASES, LIMIT, Case
+from tests.envs.cases import CASES, LIMIT, Case, parametrize
 
 ENVS, STEPS = 3, 2 * LIMIT + 2
 
 
-def parametrize(cases, is_slow):
-    rows = [pytest.param(c, marks=pytest.mark.slow if is_slow(c) else ()) for c in cases]
-    return pytest.mark.parametrize("case", rows, ids=str)
-
-
-every_case = parametrize(CASES, lambda case: case.heavy)
-every_case_run = parametrize([c for c in CASES if not c.alike], lambda case: case.slow)
+every_case = parametrize(CASES)
+every_case_run = parametrize(case for case in CASES if not case.alike)
 
 
 class Rollout(NamedTuple):

@@ -7,18 +7,13 @@ from PIL import Image
 
 from agents import envs
 from agents.envs import wrappers
-from tests.envs.cases import CASES
+from tests.envs.cases import CASES, parametrize
 
 STEPS = 8
 HEADER = 46  # pixels of the title, which has the time
 
-# brax draws itself. Of gymnax, the rows that compile slowly have pictures of their own below.
-_THEIRS = ("-v0", "-v1", "-MinAtar", "-bsuite", "-misc")
-DRAWN = [
-    case
-    for case in CASES
-    if not case.name.startswith("brax/") and not (case.slow and case.name.endswith(_THEIRS))
-]
+# brax draws itself. Of gymnax, heavy rows have pictures of their own below.
+DRAWN = [case for case in CASES if not case.name.startswith("brax/") and not case.heavy]
 
 
 def _kind(case):
@@ -64,6 +59,7 @@ def check_render(env, params, state, observation):
     return picture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [c for c in DRAWN if c not in FAMILIES.values()], ids=str)
 def test_every_level_has_a_picture(case):
     env, params = envs.make(case.name, **case.options)
@@ -71,7 +67,7 @@ def test_every_level_has_a_picture(case):
     check_render(env, params, state, observation)
 
 
-@pytest.mark.parametrize("case", FAMILIES.values(), ids=str)
+@parametrize(FAMILIES.values())
 def test_every_environment_has_pictures_that_show_its_state(case):
     env, params, (observation, state), later = walked(case)
     first = check_render(env, params, state, observation)

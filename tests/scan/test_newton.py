@@ -20,25 +20,28 @@ def scaled(cell, factor):
 
 
 def rtu(activation):
-    key = jax.random.key(1)
-    return zoo.NonlinearRTU(3, 8, activation=activation, r_max=0.95, key=key)
+    return lambda: zoo.NonlinearRTU(3, 8, activation=activation, r_max=0.95, key=jax.random.key(1))
 
 
 CELLS = {
     "rtu-tanh": rtu("tanh"),
     "rtu-relu": rtu("relu"),
-    "elstm": zoo.ELSTM(3, 8, key=jax.random.key(2)),
-    "elstm-scaled": scaled(zoo.ELSTM(3, 8, key=jax.random.key(2)), 2.0),
-    "indrnn": zoo.IndRNN(3, 8, activation="tanh", key=jax.random.key(3)),
-    "sru": zoo.SRU(3, 8, key=jax.random.key(3)),
-    "gru": zoo.GRU(3, 4, key=jax.random.key(4)),
-    "lstm": zoo.LSTM(3, 4, key=jax.random.key(5)),
+    "elstm": lambda: zoo.ELSTM(3, 8, key=jax.random.key(2)),
+    "elstm-scaled": lambda: scaled(zoo.ELSTM(3, 8, key=jax.random.key(2)), 2.0),
+    "indrnn": lambda: zoo.IndRNN(3, 8, activation="tanh", key=jax.random.key(3)),
+    "sru": lambda: zoo.SRU(3, 8, key=jax.random.key(3)),
+    "gru": lambda: zoo.GRU(3, 4, key=jax.random.key(4)),
+    "lstm": lambda: zoo.LSTM(3, 4, key=jax.random.key(5)),
 }
+
+
+def cell_named(name):
+    return eqx.filter_jit(CELLS[name])()
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_states_and_gradients_are_those_of_the_loop(name):
-    cell = CELLS[name]
+    cell = cell_named(name)
     rng = np.random.default_rng(0)
     xs, begin = jnp.asarray(rng.normal(size=(TIME, 3))), jnp.asarray(rng.random(TIME) < 0.1)
     state = jax.tree.map(lambda h: jnp.asarray(rng.normal(size=h.shape)), cell.init_state())
@@ -64,7 +67,7 @@ def test_states_and_gradients_are_those_of_the_loop(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rtu-tanh", "rtu-relu", "elstm", "elstm-scaled"])
 def test_a_long_sequence_converges_in_a_few_iterations(name):
-    cell = CELLS[name]
+    cell = cell_named(name)
     xs = jax.random.normal(jax.random.key(7), (4096, 3))
     parameters, rest = eqx.partition(cell, eqx.is_inexact_array)
 
@@ -97,7 +100,7 @@ def test_where_it_does_not_converge_the_loop_takes_over():
 
 
 def test_under_vmap_each_sequence_is_its_own():
-    cell = CELLS["rtu-tanh"]
+    cell = cell_named("rtu-tanh")
     xs = jax.random.normal(jax.random.key(0), (3, 20, 3)) * jnp.array([0.1, 1, 10])[:, None, None]
     run = lambda method: eqx.filter_jit(  # noqa: E731
         jax.vmap(lambda xs: cell.scan(cell.init_state(), xs, method=method)[1])
@@ -106,7 +109,7 @@ def test_under_vmap_each_sequence_is_its_own():
 
 
 def test_a_nan_spoils_what_comes_after_it_and_no_more():
-    cell = CELLS["rtu-tanh"]
+    cell = cell_named("rtu-tanh")
     xs = jnp.ones((20, 3)).at[7].set(jnp.nan)
     begin = jnp.arange(20) == 12
     _, ys = eqx.filter_jit(lambda: cell.scan(cell.init_state(), xs, begin, method="newton"))()

@@ -4,23 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 
-def check_counts(least: int, **counts: Any) -> None:
-    """Check that settings are whole numbers of a least size.
-
-    **Arguments:**
-
-    - `least`: the smallest number that is allowed.
-    - `counts`: settings by name.
-
-    **Raises:**
-
-    `ValueError` for the first that is not.
-    """
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least {least}.")
-
-
 def check_numbers(rule: str, holds: Callable[[Any], bool], **numbers: Any) -> None:
     """Check that settings keep a rule.
 

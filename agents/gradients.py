@@ -12,8 +12,8 @@ import jax
 from jaxtyping import Array, PyTree
 
 import zoo
-from agents.checks import check_counts
 from agents.networks import Inputs
+from zoo.checks import check_counts
 
 _REFRESH = ("never", "epoch")
 

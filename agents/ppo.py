@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float, Int, PyTree
 
 import zoo
-from agents.checks import check_counts, check_kind, check_numbers
+from agents.checks import check_kind, check_numbers
 from agents.envs import make, needs_previous_action
 from agents.evaluation import evaluate
 from agents.gradients import RTRL, AbstractGradient, gradient_from_dict
@@ -23,6 +23,7 @@ from agents.returns import running_return
 from agents.rollout import Actor, Runner, across_seeds, episode_statistics
 from agents.segments import to_segments, to_starts
 from agents.update import staleness, update
+from zoo.checks import check_counts
 
 Metrics = dict[str, Array]
 
@@ -125,12 +126,10 @@ class PPO:
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
         check_counts(0, **given("encoder_size", "staleness_every"))
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
-        positive, optional = (
-            ("learning_rate", "clip", "max_grad_norm"),
-            ("value_clip", "anneal_steps"),
-        )
-        check_numbers("above 0", lambda x: x > 0, **given(*positive))
-        check_numbers("above 0, or None", lambda x: x is None or x > 0, **given(*optional))
+        positive = given("learning_rate", "clip", "max_grad_norm")
+        check_numbers("above 0", lambda x: x > 0, **positive)
+        optional = given("value_clip", "anneal_steps")
+        check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
         weights = given("entropy_coefficient", "value_coefficient")
         check_numbers("at least 0", lambda x: x >= 0, **weights)
         segments = self.num_envs * self.rollout_length // self._segment

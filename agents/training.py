@@ -14,7 +14,6 @@ import numpy as np
 
 from agents import checkpoint as checkpoints
 from agents.checkpoint import check_run
-from agents.checks import check_counts
 from agents.logs import (
     ProgressReport,
     ScalarLog,
@@ -24,6 +23,7 @@ from agents.logs import (
     mean_over_seeds,
 )
 from agents.plots import SCALARS, learning_curve, read_scalars
+from zoo.checks import check_counts
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
 TENSORBOARD = "tensorboard"

@@ -59,12 +59,12 @@ def nonlinear(
     check_recurrence(state, begin, initial, coupling)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
     used, update = _of_used(update, parameters, state, xs)
-    constants = jax.lax.stop_gradient((used, state, xs, initial))
+    initial = jax.lax.stop_gradient(initial)
     if states is None:
-        step = partial(update, constants[0])
-        _, states = sequential(step, *constants[1:3], begin, initial=constants[3])
+        constants, start, inputs = jax.lax.stop_gradient((used, state, xs))
+        _, states = sequential(partial(update, constants), start, inputs, begin, initial=initial)
     states = jax.lax.stop_gradient(states)
-    return _solution(update, coupling, used, state, xs, begin, constants[3], states)
+    return _solution(update, coupling, used, state, xs, begin, initial, states)
 
 
 def check_recurrence(state: PyTree, begin: Any, initial: PyTree, coupling: str) -> None:

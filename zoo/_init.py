@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from zoo.checks import check_counts
+
 
 def linear_weights(key: Array, shape: tuple[int, ...], fan_in: int) -> Float[Array, "..."]:
     """The usual initialization of a linear layer: uniform in ±1/√fan_in."""
@@ -41,9 +43,7 @@ def ring(
 
 def check_sizes(**sizes: int) -> None:
     """Raise `ValueError` for a size that is not a whole number of at least 1."""
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"`{name}` (={size!r}) must be a whole number of at least 1.")
+    check_counts(1, **sizes)
 
 
 def real_dtype(module: eqx.Module) -> Any:

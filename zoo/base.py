@@ -278,8 +278,7 @@ class AbstractCell(AbstractMemory):
         `ValueError` for shapes that do not fit, and for a method that the cell does not have.
         """
         self._check_sequence(xs, begin)
-        states = self.evolve(self.recurrence(), state, xs, begin, method)
-        return _last(states), jax.vmap(self.readout)(states, xs)
+        return self._run(self.recurrence(), state, xs, begin, method)[:2]
 
     def rtrl_init(self) -> Sensitivity:
         """See `zoo.AbstractMemory.rtrl_init`."""
@@ -307,17 +306,13 @@ class AbstractCell(AbstractMemory):
         return self._segment(carry, xs, begin, products=False)
 
     def _segment(self, carry, xs, begin, *, products):
-        def run(recurrence, state, xs, begin):
-            states = self.evolve(recurrence, state, xs, begin)
-            return _last(states), jax.vmap(self.readout)(states, xs), states
-
         def follow(recurrence, state, known, begin):
             xs, states = known
             return _last(self.followed(recurrence, state, xs, begin, states))
 
         return rtrl_segment(
             self.structure,
-            run,
+            self._run,
             follow,
             self.recurrence(),
             self.init_state(),
@@ -346,6 +341,11 @@ class AbstractCell(AbstractMemory):
         The states, with the values that `evolve` returns.
         """
         return self.evolve(recurrence, state, xs, begin)
+
+    def _run(self, recurrence, state, xs, begin, method="auto"):
+        """The last state, the outputs, and all states."""
+        states = self.evolve(recurrence, state, xs, begin, method)
+        return _last(states), jax.vmap(self.readout)(states, xs), states
 
 
 def _last(states: State) -> State:

@@ -165,8 +165,11 @@ class AbstractNonlinearCell(AbstractCell):
         states: State,
     ) -> State:
         """See `zoo.AbstractCell.followed`."""
-        if not isinstance(self.structure, rtrl.Diagonal) or not _is_of_units(state):
+        if not isinstance(self.structure, rtrl.Diagonal):
             return self.evolve(recurrence, state, xs, begin)
+        if not _is_of_units(state):
+            initial = recurrence.init_state()
+            return scan.sequential(recurrence.followed_update, state, xs, begin, initial=initial)[1]
         return _solved(
             scan.nonlinear, _followed_update, recurrence, state, xs, begin, states=states
         )

@@ -11,7 +11,16 @@ import pytest
 from tests.project import source
 
 # Modules of `zoo` that are not cells. Those whose name starts with an underscore are not either.
-ZOO_INFRASTRUCTURE = {"base", "finite", "kinds", "monoid", "registry", "stack", "windowed"}
+ZOO_INFRASTRUCTURE = {
+    "base",
+    "checks",
+    "finite",
+    "kinds",
+    "monoid",
+    "registry",
+    "stack",
+    "windowed",
+}
 
 # Declared distributions whose import name is another one.
 IMPORT_NAMES = {"markdown-exec": "markdown_exec", "pillow": "pil"}

@@ -169,14 +169,19 @@ CELLS = (
 )
 
 
-# One row of every kind of recurrence and of every wrapper.
-KINDS = (
-    "rtu", "rtu-nonlinear", "gru", "mlp", "stack", "real-gates", "complex-gates", "ffm", "fwp",
-    "deltanet", "qrnn", "tcn", "rwkv",
-    "monoid",
-)  # fmt: skip
-# One of every structure of sensitivities: for tests of what all cells inherit.
+# One of every structure of sensitivities, and a wrapper: for the quick tests.
 STRUCTURES = ("rtu", "rtu-nonlinear", "gru", "fwp", "stack")
+# For those of what all cells inherit.
+FEWER = ("rtu", "gru", "fwp")
+
+
+def slow_but(quick: Iterable[Any], values: Iterable[Any], name=lambda value: value) -> list[Any]:
+    """Rows of a parametrized test, of which all are slow but those that are named."""
+    quick = tuple(quick)
+    return [
+        pytest.param(value, marks=[] if name(value) in quick else [pytest.mark.slow])
+        for value in values
+    ]
 
 
 def for_each(
@@ -186,15 +191,10 @@ def for_each(
 
     - `quick`: mark all rows slow but these.
     """
-    rows = [
-        pytest.param(
-            case,
-            id=case.name,
-            marks=[pytest.mark.slow] if quick is not None and case.name not in quick else [],
-        )
-        for case in cases
-    ]
-    return pytest.mark.parametrize("case", rows)
+    cases = tuple(cases)
+    quick = [case.name for case in cases] if quick is None else quick
+    rows = slow_but(quick, cases, lambda case: case.name)
+    return pytest.mark.parametrize("case", rows, ids=lambda case: case.name)
 
 
 def row_of(nodeid: str) -> str | None:

@@ -101,6 +101,7 @@ def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     np.testing.assert_allclose(sensitivity(net, mixed), got, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_state_that_is_carried_in_counts_as_past():
     net, inputs = network(zoo.spec("gru", hidden=5)), tape()
     first, last = (jax.tree.map(lambda x, p=p: x[p], inputs) for p in (slice(4), slice(4, None)))
@@ -248,6 +249,7 @@ def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     np.testing.assert_allclose(_sorted(got), _sorted(np.linalg.eigvals(jacobian)), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     cell = zoo.Elman(2, 4, key=jax.random.key(0))
     state, x = jnp.array([0.1, -0.4, 0.2, 0.9]), jnp.array([0.5, -0.3])
@@ -261,6 +263,7 @@ def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     )
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
     stack = zoo.get("rtu", hidden=2, inputs=3, layers=2)

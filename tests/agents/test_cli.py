@@ -56,7 +56,7 @@ def build(text):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, shared_programs):
     """The folder of a small run, which tests only read."""
     folder = tmp_path_factory.mktemp("runs") / "demo"
     assert main([*SMALL, str(folder)]) == 0
@@ -215,6 +215,7 @@ def test_compare_draws_and_prints_final_values(trained, tmp_path, capsys):
     assert "final loss" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
     picture = tmp_path / "figure.png"
     options = ["--episodes", "3", "--max-steps", "9", "--reward-memory-length", "5"]

@@ -10,6 +10,8 @@ import agents
 import zoo
 from agents.training import load_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -16,6 +16,8 @@ from agents.rollout import Actor
 
 BOARD = {"board_size": 3, "ship_sizes": (2,)}
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

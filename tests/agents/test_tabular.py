@@ -63,7 +63,7 @@ def chain_by_hand(steps, trace_decay, limit):
     return value
 
 
-@pytest.mark.parametrize("algorithm", ["sarsa", "q_learning"])
+@pytest.mark.parametrize("algorithm", ["sarsa", pytest.param("q_learning", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("trace_decay", "limit"), [(0.0, 100), (0.8, 100), (0.8, 3), (1.0, 5)])
 def test_updates_by_hand(algorithm, trace_decay, limit):
     """A chain with one action: Q is the value; a limit of 3 truncates, and is bootstrapped over."""
@@ -140,10 +140,10 @@ def late_returns(game, memory):
     ("game", "memory", "without"),
     # The best memoryless policies are stochastic and get 1/27 and 1/4.
     [
-        ("recall", "B2", 1 / 27),
-        ("recall", "OA1", 1 / 27),
+        pytest.param("recall", "B2", 1 / 27, marks=pytest.mark.slow),
+        pytest.param("recall", "OA1", 1 / 27, marks=pytest.mark.slow),
         ("two steps", "B1", 1 / 4),
-        ("two steps", "O1", 1 / 4),
+        pytest.param("two steps", "O1", 1 / 4, marks=pytest.mark.slow),
     ],
 )
 def test_learns_with_a_memory_what_it_cannot_learn_without(game, memory, without):

@@ -80,6 +80,9 @@ def run(algorithm, out, steps=600, **options):
     return train(algorithm, steps=steps, out=out, **(defaults | options))
 
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
+
 @pytest.fixture(autouse=True)
 def quick_picture(monkeypatch):
     """Drawing takes longer than the walk; one test below draws."""
@@ -150,7 +153,7 @@ def test_seeds_differ_and_do_not_depend_on_their_number(tmp_path):
 
 @pytest.mark.parametrize("at", [1, 3, 4])
 def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
-    tmp_path, interrupt, at
+    tmp_path, interrupt, shared_programs, at
 ):
     whole = run(Walk(), tmp_path / "whole")
     interrupt(at)
@@ -161,6 +164,8 @@ def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
     assert stopped.value.number == signal.SIGINT
     reached = checkpoints.read_header(tmp_path / "parts" / "checkpoint.eqx").progress
     assert at <= reached["iteration"] < 6
+    if at == 3:
+        shared_programs.clear()  # as in another process
     rest = run(Walk(), tmp_path / "parts", resume=True)
     same_state(whole.state, rest.state)
     names = ("scalars.csv", "config.json")

@@ -21,6 +21,7 @@ def _check_ratios(rows):
         assert all(math.isfinite(value) and value > 0 for value in ratios.values()), row
 
 
+@pytest.mark.slow
 def test_scans(float32, tmp_path, capsys):
     path = tmp_path / "rows.json"
     output = _measure.Output(markdown=True, json=path)

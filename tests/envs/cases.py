@@ -20,7 +20,7 @@ class Case:
     kept: tuple[str, ...] = ()  # fields of the state that a reset keeps, by design
     shows_limit: bool = False  # observations depend on the time limit
     one_key: bool = False  # the auto-reset has the step's key, and not a part of it
-    slow: bool = False  # much like another row, or not ours: for `make test-all` only
+    slow: bool = False  # much like another row, or not ours: its tests are slow ones
     heavy: bool = False  # its programs take seconds to compile
     alike: bool = False  # its programs are another row's: types are checked only
 
@@ -53,22 +53,22 @@ _CARDS = (
     Case("MultiarmedBanditMedium", slow=True),
     Case("MultiarmedBanditHard", slow=True),
     Case("RepeatFirst", one_key=True),
-    Case("RepeatFirst", {"decks": 2}, one_key=True),
-    Case("RepeatFirstEasy", one_key=True),
-    Case("RepeatFirstMedium", one_key=True),
-    Case("RepeatFirstHard", one_key=True),
-    Case("RepeatPrevious", one_key=True),
-    Case("RepeatPrevious", {"decks": 2, "k": 1}, one_key=True),
-    Case("RepeatPrevious", {"k": 10}, one_key=True),
+    Case("RepeatFirst", {"decks": 2}, one_key=True, slow=True),
+    Case("RepeatFirstEasy", one_key=True, slow=True),
+    Case("RepeatFirstMedium", one_key=True, slow=True),
+    Case("RepeatFirstHard", one_key=True, slow=True),
+    Case("RepeatPrevious", one_key=True, slow=True),
+    Case("RepeatPrevious", {"decks": 2, "k": 1}, one_key=True, slow=True),
+    Case("RepeatPrevious", {"k": 10}, one_key=True, slow=True),
     Case("RepeatPreviousEasy", one_key=True),
-    Case("RepeatPreviousMedium", one_key=True),
-    Case("RepeatPreviousHard", one_key=True),
+    Case("RepeatPreviousMedium", one_key=True, slow=True),
+    Case("RepeatPreviousHard", one_key=True, slow=True),
 )
 
 _BOARDS = (
-    Case("Battleship"),
+    Case("Battleship", slow=True),
     Case("Battleship", {"board_size": 3, "ship_sizes": (2, 1)}),
-    Case("BattleshipEasy"),
+    Case("BattleshipEasy", slow=True),
     Case("BattleshipMedium", slow=True),
     Case("BattleshipHard", slow=True),
     Case("LabyrinthEscape", {"size": 6}),
@@ -76,14 +76,14 @@ _BOARDS = (
     Case("LabyrinthEscapeEasy", slow=True),
     Case("LabyrinthEscapeMedium", slow=True),
     Case("LabyrinthEscapeHard", slow=True),
-    Case("LabyrinthExplore", {"size": 6}),
+    Case("LabyrinthExplore", {"size": 6}, slow=True),
     Case("LabyrinthExplore", slow=True),
     Case("LabyrinthExploreEasy", slow=True),
     Case("LabyrinthExploreMedium", slow=True),
     Case("LabyrinthExploreHard", slow=True),
     Case("MineSweeper", slow=True),
     Case("MineSweeper", {"board_size": 3, "num_mines": 1}),
-    Case("MineSweeperEasy"),
+    Case("MineSweeperEasy", slow=True),
     Case("MineSweeperMedium", slow=True),
     Case("MineSweeperHard", slow=True),
 )
@@ -93,15 +93,15 @@ _CONTROL = (
     Case("PositionOnlyCartPoleEasy", slow=True),
     Case("PositionOnlyCartPoleMedium", slow=True),
     Case("PositionOnlyCartPoleHard", slow=True),
-    Case("VelocityOnlyCartPole"),
+    Case("VelocityOnlyCartPole", slow=True),
     Case("VelocityOnlyCartPoleEasy", slow=True),
     Case("VelocityOnlyCartPoleMedium", slow=True),
     Case("VelocityOnlyCartPoleHard", slow=True),
-    Case("NoisyPositionOnlyCartPole"),
+    Case("NoisyPositionOnlyCartPole", slow=True),
     Case("NoisyPositionOnlyCartPoleEasy", slow=True),
     Case("NoisyPositionOnlyCartPoleMedium", slow=True),
     Case("NoisyPositionOnlyCartPoleHard", slow=True),
-    Case("PositionOnlyPendulum"),
+    Case("PositionOnlyPendulum", slow=True),
     Case("PositionOnlyPendulumEasy", slow=True),
     Case("PositionOnlyPendulumMedium", slow=True),
     Case("PositionOnlyPendulumHard", slow=True),
@@ -132,19 +132,19 @@ _REMEMBERING = (
         {"external_memory": "O1", "num_bits": 3, "memory_length": 10},
         slow=True,
     ),
-    Case("CartPole-v1", {"external_memory": "B2"}),
+    Case("CartPole-v1", {"external_memory": "B2"}, slow=True),
     Case("Pendulum-v1", {"external_memory": "K1"}, slow=True),
-    Case("hallway_cookie"),
+    Case("hallway_cookie", slow=True),
     Case("hallway_keys"),
     Case("MemoryS7"),
-    Case("RedBlueDoors-8x8"),
+    Case("RedBlueDoors-8x8", slow=True),
 )
 
 # Positions or velocities only are the same physics: `test_brax.py` looks at what is shown.
 _BRAX = (
     Case("brax/inverted_pendulum"),
-    Case("brax/inverted_pendulum-P", alike=True),
-    Case("brax/inverted_pendulum-V", alike=True),
+    Case("brax/inverted_pendulum-P", alike=True, slow=True),
+    Case("brax/inverted_pendulum-V", alike=True, slow=True),
     Case("brax/reacher", slow=True),
     Case("brax/reacher-P", alike=True, slow=True),
     Case("brax/reacher-V", alike=True, slow=True),
@@ -161,7 +161,7 @@ _BRAX = (
 
 _GYMNAX = (
     Case("CartPole-v1"),
-    Case("Pendulum-v1"),
+    Case("Pendulum-v1", slow=True),
     Case("Acrobot-v1", slow=True, heavy=True),
     Case("MountainCar-v0", slow=True, heavy=True),
     Case("MountainCarContinuous-v0", slow=True, heavy=True),

@@ -109,34 +109,37 @@ def test_the_tables():
         assert envs.episode_steps(*envs.make(name)) == len(actions)
 
 
+BEST = [
+    ("recall", None, 0.0),  # three different actions on one observation
+    ("recall", "K1", 0.0),  # empty, then 0, then 0 again
+    ("recall", "K2", 1.0),
+    ("recall", "B1", 0.0),  # two contents, three actions
+    ("recall", "B2", 1.0),
+    ("recall", "O1", 0.0),
+    ("recall", "O2", 1.0),
+    ("recall", "OA1", 1.0),  # the last action tells the next one
+    ("recall_variation", None, 0.0),
+    ("recall_variation", "K1", 1.0),  # 0, then twice 1
+    ("recall_variation", "K2", 3.0),
+    ("recall_variation", "B1", 3.0),
+    ("recall_variation", "B2", 3.0),
+    ("recall_variation", "O1", 1.0),
+    ("recall_variation", "O2", 3.0),
+    ("recall_variation", "OA1", 3.0),
+    ("recall_four", None, 0.5),
+    ("recall_four", "K1", 1.0),
+    ("recall_four", "K2", 1.0),
+    ("recall_four", "B1", 1.0),
+    ("recall_four", "B2", 1.0),
+    ("recall_four", "O1", 1.0),
+    ("recall_four", "O2", 1.0),
+    ("recall_four", "OA1", 1.0),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "memory", "best"),
-    [
-        ("recall", None, 0.0),  # three different actions on one observation
-        ("recall", "K1", 0.0),  # empty, then 0, then 0 again
-        ("recall", "K2", 1.0),
-        ("recall", "B1", 0.0),  # two contents, three actions
-        ("recall", "B2", 1.0),
-        ("recall", "O1", 0.0),
-        ("recall", "O2", 1.0),
-        ("recall", "OA1", 1.0),  # the last action tells the next one
-        ("recall_variation", None, 0.0),
-        ("recall_variation", "K1", 1.0),  # 0, then twice 1
-        ("recall_variation", "K2", 3.0),
-        ("recall_variation", "B1", 3.0),
-        ("recall_variation", "B2", 3.0),
-        ("recall_variation", "O1", 1.0),
-        ("recall_variation", "O2", 3.0),
-        ("recall_variation", "OA1", 3.0),
-        ("recall_four", None, 0.5),
-        ("recall_four", "K1", 1.0),
-        ("recall_four", "K2", 1.0),
-        ("recall_four", "B1", 1.0),
-        ("recall_four", "B2", 1.0),
-        ("recall_four", "O1", 1.0),
-        ("recall_four", "O2", 1.0),
-        ("recall_four", "OA1", 1.0),
-    ],
+    [pytest.param(*row, marks=() if row[0] == "recall" else pytest.mark.slow) for row in BEST],
 )
 def test_best_deterministic_policy(name, memory, best):
     assert deterministic(name, memory) == best

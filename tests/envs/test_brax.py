@@ -13,14 +13,11 @@ from agents.__main__ import main
 from agents.envs import brax_env
 from agents.envs.adapter import gymnax_settings
 from agents.envs.brax_env import LAYOUTS, BraxEnvironment
+from tests.cases import slow_but
 
 STEPS, SEEDS = 25, 8
 
-QUICK = ("inverted_pendulum",)
-every_environment = pytest.mark.parametrize(
-    "env_name",
-    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in LAYOUTS],
-)
+every_environment = pytest.mark.parametrize("env_name", slow_but(["inverted_pendulum"], LAYOUTS))
 
 
 @functools.cache
@@ -93,6 +90,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.slow
 @every_environment
 def test_positions_and_velocities(env_name):
     key = jax.random.key(2)

@@ -9,6 +9,7 @@ import pytest
 
 from agents import envs
 from agents.envs.checks import check_integer
+from tests.cases import slow_but
 from tests.envs.shuffles import assert_shuffled, primitives
 
 EPISODES = 4096
@@ -90,7 +91,9 @@ def name_of(env):
     return "-".join([env.name, *map(str, options)]).strip("-")
 
 
-every_game = pytest.mark.parametrize("env", GAMES, ids=name_of)
+# One of each kind.
+QUICK = [GAMES[0], GAMES[3], GAMES[5], GAMES[7], GAMES[9]]
+every_game = pytest.mark.parametrize("env", slow_but(QUICK, GAMES), ids=name_of)
 
 
 def decks_of(env, seen):
@@ -102,9 +105,7 @@ def decks_of(env, seen):
     return [seen], 13 if isinstance(env, envs.HigherLower) else 4
 
 
-@pytest.mark.parametrize(
-    "env", [env for env in GAMES if not isinstance(env, envs.HigherLower)], ids=name_of
-)
+@pytest.mark.parametrize("env", slow_but(QUICK, GAMES[:-2]), ids=name_of)
 def test_best_policy_has_return_one(env):
     _, rewards = play(env, "best", 64)
     assert (rewards >= 0).all()
@@ -126,9 +127,7 @@ def test_random_policy_has_the_expected_return(env):
     assert abs(mean - (2 * p - 1) * scored / n) < 4 * error
 
 
-@pytest.mark.parametrize(
-    "env", [env for env in GAMES if isinstance(env, envs.HigherLower)], ids=name_of
-)
+@pytest.mark.parametrize("env", slow_but(QUICK, GAMES[-2:]), ids=name_of)
 def test_higher_lower_by_peeking_and_by_counting(env):
     n = env.num_cards
     seen, rewards = play(env, "peek", EPISODES)

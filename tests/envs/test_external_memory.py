@@ -107,7 +107,17 @@ def describe(value):
     return value if isinstance(value, str) else repr(value).split("(")[0]
 
 
-@pytest.mark.parametrize(("observations", "actions", "memory"), GRID + OTHERS, ids=describe)
+QUICK = ("K2", "B2", "O2", "OA2")
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "memory"),
+    [
+        pytest.param(*row, marks=() if row in GRID and row[2] in QUICK else pytest.mark.slow)
+        for row in GRID + OTHERS
+    ],
+    ids=describe,
+)
 def test_update_rules(observations, actions, memory):
     """Every observation, final one and action passed on, for random actions over many resets."""
     env = envs.ExternalMemory(Probe(observations, actions), memory)

@@ -84,7 +84,13 @@ def sizes(space):
     return [int(n) for n in (space.nvec if hasattr(space, "nvec") else [space.n])]
 
 
-@pytest.mark.parametrize(("name", "options", "oracle", "prepare"), GAMES)
+@pytest.mark.parametrize(
+    ("name", "options", "oracle", "prepare"),
+    [
+        pytest.param(*game, marks=() if game[0].endswith("Easy") else pytest.mark.slow)
+        for game in GAMES
+    ],
+)
 def test_same_cards_same_episode(name, options, oracle, prepare):
     env, params, theirs = make_both(name, options, oracle)
     steps = getattr(theirs, "max_episode_length", env.num_cards - 1)

@@ -7,7 +7,8 @@ from PIL import Image
 
 from agents import envs
 from agents.envs import wrappers
-from tests.envs.cases import CASES, parametrize
+from tests.cases import slow_but
+from tests.envs.cases import CASES
 
 STEPS = 8
 HEADER = 46  # pixels of the title, which has the time
@@ -23,6 +24,7 @@ def _kind(case):
 
 
 FAMILIES = {_kind(case): case for case in reversed(DRAWN)}
+QUICK = ("CartPole-v1", "HigherLower", "MineSweeper", "MemoryS7", "gravity", "recall")
 
 
 def walked(case):
@@ -67,7 +69,9 @@ def test_every_level_has_a_picture(case):
     check_render(env, params, state, observation)
 
 
-@parametrize(FAMILIES.values())
+@pytest.mark.parametrize(
+    "case", slow_but(QUICK, FAMILIES.values(), lambda case: case.name), ids=str
+)
 def test_every_environment_has_pictures_that_show_its_state(case):
     env, params, (observation, state), later = walked(case)
     first = check_render(env, params, state, observation)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import rtrl
-from tests.cases import CELLS
+from tests.cases import CELLS, slow_but
 from tests.zoo import forms
 from tests.zoo.examples import Network
 from tests.zoo.forms import TIME, assert_close
@@ -39,7 +39,7 @@ def check(memory, carry, xs, begin, weights, segment, present):
     return sensitivity
 
 
-@pytest.mark.parametrize("segment", [1, 4, TIME])
+@pytest.mark.parametrize("segment", slow_but([4], [1, 4, TIME]))
 @given(seed=forms.seeds, begin=forms.borders())
 def test_a_stack_of_one_layer(segment, seed, begin):
     memory, carry, xs, weights = forms.problem(STACK, seed)
@@ -48,7 +48,7 @@ def test_a_stack_of_one_layer(segment, seed, begin):
     assert_close(got, ends[-1][1][1])
 
 
-@pytest.mark.parametrize("segment", [1, 4, TIME])
+@pytest.mark.parametrize("segment", slow_but([4], [1, 4, TIME]))
 @given(seed=forms.seeds, begin=forms.borders())
 def test_an_encoder_and_a_head(segment, seed, begin):
     """The memory and the head exactly; the encoder in front learns from the present segment."""
@@ -79,7 +79,7 @@ class Counter(eqx.Module):
         return carry + len(xs), self.w * (xs - steps) ** 2 + begin * steps
 
 
-@pytest.mark.parametrize("segment", [1, 3, 4, 12])
+@pytest.mark.parametrize("segment", slow_but([3], [1, 3, 4, 12]))
 def test_segments_are_contiguous_and_in_order(segment):
     """On a range: strided segments, or a carry taken from elsewhere, would not give zeros."""
     counter, xs = Counter(jnp.array(2.0)), jnp.arange(12.0)

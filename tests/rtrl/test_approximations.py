@@ -8,12 +8,13 @@ import pytest
 
 import rtrl
 import zoo
+from tests.cases import slow_but
 from tests.zoo import forms
 
 HIDDEN, TIME = 3, 6
 XS = np.random.default_rng(0).normal(size=(TIME, 2))
 KINDS = {"elman": zoo.Elman, "gru": zoo.GRU, "mgu": zoo.MGU, "lstm": zoo.LSTM, "felstm": zoo.FeLSTM}
-SLOW_KINDS = [pytest.param(name, marks=pytest.mark.slow) for name in KINDS if name != "gru"]
+EVERY = slow_but(["gru"], KINDS)
 
 
 def make(name, choice):
@@ -71,7 +72,7 @@ def brute_force(cell, choice):
 
 
 @pytest.mark.parametrize("choice", ["snap1", "rflo"])
-@pytest.mark.parametrize("name", ["gru", *SLOW_KINDS])
+@pytest.mark.parametrize("name", EVERY)
 def test_local_sensitivities_are_the_masked_recursion(name, choice):
     cell = make(name, choice)
     expected, unravel = brute_force(cell, choice)
@@ -95,7 +96,7 @@ def test_local_sensitivities_are_the_masked_recursion(name, choice):
 
 
 @pytest.mark.parametrize("choice", ["snap1", "rflo", "uoro"])
-@pytest.mark.parametrize("name", ["gru", *SLOW_KINDS])
+@pytest.mark.parametrize("name", EVERY)
 def test_one_segment_is_exact_and_values_never_change(name, choice):
     cell, exact = make(name, choice), make(name, "exact")
     got, expected = gradient(cell, [TIME]), gradient(exact, [TIME])
@@ -117,7 +118,7 @@ def test_local_approximations_are_biased_and_snap_less_than_rflo():
     assert 0.5 < cosines["snap1"] < 1 - 1e-6 and 0.3 < cosines["rflo"] < 1 - 1e-6
 
 
-@pytest.mark.parametrize("name", ["gru", pytest.param("deltanet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", slow_but(["gru"], ["gru", "deltanet"]))
 def test_uoro_is_unbiased(name):
     """The mean over random signs is the exact gradient, within five standard errors."""
     build = lambda choice: zoo.get(  # noqa: E731

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 import scan
+from tests.cases import slow_but
 
 METHODS = ("sequential", "chunked", "associative", "auto")
 
@@ -86,7 +87,7 @@ def test_all_eight_reset_patterns(method):
     np.testing.assert_allclose(got, expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", slow_but(["auto", "chunked"], METHODS))
 def test_a_nan_does_not_survive_a_reset(method):
     a, b, h0, _, _ = case(1, 9, (2,), False, True)
     b = b.at[2].set(jnp.nan)
@@ -102,28 +103,35 @@ def test_a_nan_does_not_survive_a_reset(method):
     assert jnp.all(gradients[0][:5] == 0) and jnp.all(gradients[1] == 0)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_broadcasting_of_coefficients(method):
+SHAPES = [(), (3,), (1, 3), (2, 3), (1, 1, 3), (6, 1, 3), (6, 2, 1), (6, 1, 1)]
+
+
+@pytest.mark.parametrize("shape", slow_but([(3,), (6, 1, 3)], SHAPES), ids=str)
+def test_broadcasting_of_coefficients(shape):
+    a = normal(np.random.default_rng(3), shape, False)
     _, b, h0, _, weight = case(2, 6, (2, 3), False, True)
-    for shape in [(), (3,), (1, 3), (2, 3), (1, 1, 3), (6, 1, 3), (6, 2, 1), (6, 1, 1)]:
-        a = normal(np.random.default_rng(3), shape, False)
 
-        def mine(a, b, h0):
-            return jnp.sum(weight * scan.linear(a, b, h0, method=method))
+    def wide(a, b, h0):
+        a = a.reshape((1,) * (3 - a.ndim) + a.shape)
+        return loop(jnp.broadcast_to(a, b.shape), b, h0)
 
-        def theirs(a, b, h0, shape=shape):
-            a = a.reshape((1,) * (3 - a.ndim) + a.shape)
-            return jnp.sum(weight * loop(jnp.broadcast_to(a, b.shape), b, h0))
+    def gradients(*arguments):
+        return [
+            jax.value_and_grad(
+                lambda a, b, h0, f=f: jnp.sum(weight * f(a, b, h0)), argnums=(0, 1, 2)
+            )(*arguments)
+            for f in (wide, *(functools.partial(scan.linear, method=method) for method in METHODS))
+        ]
 
-        value, got = jax.jit(jax.value_and_grad(mine, argnums=(0, 1, 2)))(a, b, h0)
-        expected, want = jax.jit(jax.value_and_grad(theirs, argnums=(0, 1, 2)))(a, b, h0)
-        np.testing.assert_allclose(value, expected, rtol=1e-12)
+    (expected, want), *results = jax.jit(gradients)(a, b, h0)
+    for method, (value, got) in zip(METHODS, results, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12, err_msg=method)
         for g, w in zip(got, want, strict=True):
             assert g.shape == w.shape
-            np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-12, err_msg=method)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", slow_but(["auto"], METHODS))
 def test_under_vmap_with_episodes_of_their_own(method):
     a, b, h0, _, _ = case(4, 8, (5, 2), True, False)
     begin = jnp.asarray(np.random.default_rng(0).random((8, 5)) < 0.3)

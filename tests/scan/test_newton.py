@@ -8,6 +8,7 @@ import pytest
 
 import scan
 import zoo
+from tests.cases import slow_but
 from tests.zoo import forms
 
 TIME = 64
@@ -39,7 +40,7 @@ def cell_named(name):
     return eqx.filter_jit(CELLS[name])()
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", slow_but(["gru", "elstm"], CELLS))
 def test_states_and_gradients_are_those_of_the_loop(name):
     cell = cell_named(name)
     rng = np.random.default_rng(0)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import scan
+from tests.cases import slow_but
 
 TIME, UNITS, INPUTS = 9, 3, 2
 RNG = np.random.default_rng(0)
 XS = jnp.asarray(RNG.normal(size=(TIME, INPUTS)))
 FLAGS = jnp.array([0, 0, 1, 0, 0, 1, 1, 0, 0], bool)
-BEGINS = [None, FLAGS, ~FLAGS, jnp.ones(TIME, bool)]
+BEGINS = {"none": None, "some": FLAGS, "most": ~FLAGS, "all": jnp.ones(TIME, bool)}
 
 
 def draw(*shape):
@@ -84,10 +85,10 @@ def assert_close(got, expected):
     )
 
 
-@pytest.mark.parametrize("begin", BEGINS, ids=["none", "some", "most", "all"])
+@pytest.mark.parametrize("begin", slow_but(["some"], BEGINS))
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_gradients_are_those_of_the_loop(name, begin, platform):
-    ours, loop, arguments = losses(name, begin)
+    ours, loop, arguments = losses(name, BEGINS[begin])
     got, expected = (
         jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2)))(*arguments) for f in (ours, loop)
     )
@@ -95,7 +96,7 @@ def test_gradients_are_those_of_the_loop(name, begin, platform):
     np.testing.assert_array_equal(got[1][0]["unused"], 0)
 
 
-@pytest.mark.parametrize("name", RECURRENCES)
+@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
 def test_second_derivatives_are_those_of_the_loop(name):
     ours, loop, arguments = losses(name, FLAGS)
 
@@ -136,7 +137,7 @@ def test_known_states_are_differentiated_and_not_computed():
     assert "scan" not in forward.replace("scan.nonlinear", "") and "while" not in forward
 
 
-@pytest.mark.parametrize("name", RECURRENCES)
+@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
 def test_no_nan_crosses_the_border_of_an_episode(name, platform):
     update, state, coupling = RECURRENCES[name]
     xs = XS.at[1].set(jnp.nan)
@@ -155,10 +156,11 @@ def test_no_nan_crosses_the_border_of_an_episode(name, platform):
     assert_close(of_xs[4:], gradient)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("width", slow_but([2], [1, 2, 3]))
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("begin", [None, FLAGS], ids=["none", "some"])
+@pytest.mark.parametrize("begin", slow_but(["some"], ["none", "some"]))
 def test_blocks_are_a_python_loop(width, reverse, begin, platform):
+    begin = BEGINS[begin]
     rng = np.random.default_rng(width)
     a, b = rng.normal(size=(TIME, UNITS, width, width)), rng.normal(size=(TIME, UNITS, width))
     h0 = rng.normal(size=(UNITS, width))

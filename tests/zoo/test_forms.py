@@ -4,14 +4,14 @@ import jax
 import numpy as np
 from hypothesis import given
 
-from tests.cases import CELLS, KINDS, STRUCTURES, for_each
+from tests.cases import CELLS, FEWER, STRUCTURES, for_each
 from tests.zoo import forms
 from tests.zoo.forms import TIME, assert_close
 
-every_cell = for_each(CELLS, quick=STRUCTURES)
+every_cell = for_each(CELLS, quick=FEWER)
 
 
-@for_each(CELLS, quick=KINDS)
+@for_each(CELLS, quick=STRUCTURES)
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_segments(case, seed, begin, lengths):
     """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses."""

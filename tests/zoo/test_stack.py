@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import TWO_LAYERS, CellCase
+from tests.cases import TWO_LAYERS, CellCase, for_each
 from tests.zoo import forms
 from tests.zoo.examples import Network
 from tests.zoo.forms import TIME, assert_close
@@ -100,14 +100,14 @@ EXACT = (
     _deep(["elstm", "mlp", "rtu"]),
     _deep(["ffm", "ffm"], traces=2, contexts=2),
     _deep(["qrnn", "mingru"]),
-    pytest.param(_deep(["gru", "gru"]), marks=pytest.mark.slow),
-    pytest.param(_deep(["rtu", "rtu", "rtu"]), marks=pytest.mark.slow),
-    pytest.param(_deep(["lru", "lstm", "s5"]), marks=pytest.mark.slow),
-    pytest.param(_deep(["transformer", "linoss"]), marks=pytest.mark.slow),
+    _deep(["gru", "gru"]),
+    _deep(["rtu", "rtu", "rtu"]),
+    _deep(["lru", "lstm", "s5"]),
+    _deep(["transformer", "linoss"]),
 )
 
 
-@pytest.mark.parametrize("case", EXACT, ids=lambda case: case.name)
+@for_each(EXACT, quick=["elstm+mlp+rtu"])
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_exact_credit_is_that_of_bptt(case, seed, begin, lengths):
     """For every parameter of every layer, any segmentation and episode borders anywhere.

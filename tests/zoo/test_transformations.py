@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import rtrl
-from tests.cases import CELLS, STRUCTURES, for_each
+from tests.cases import CELLS, FEWER, for_each
 from tests.zoo import forms
 from tests.zoo.examples import AsDense, ComplexParameter, WithDense
 from tests.zoo.forms import TIME, assert_close
 
-every_cell = for_each((case for case in CELLS if not case.variant), quick=STRUCTURES)
+every_cell = for_each((case for case in CELLS if not case.variant), quick=FEWER)
 
 
 def case_named(name):
@@ -242,7 +242,7 @@ def coupling(cell, state, x):
 
 
 diagonal_cells = for_each(
-    (case for case in CELLS if case.diagonal and not case.variant), quick=STRUCTURES
+    (case for case in CELLS if case.diagonal and not case.variant), quick=FEWER
 )
 
 

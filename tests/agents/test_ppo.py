@@ -106,9 +106,15 @@ def rollout_of(ppo, key=1):
 def gradient_of(ppo):
     """The gradient of a fixed loss over a rollout, by the algorithm's own mechanism."""
     draw = np.random.default_rng(0)
-    observation, reward, weight = (draw.normal(size=(16, 4, *more)) for more in ((3,), (), ()))
-    action, begin = draw.integers(2, size=(16, 4)), draw.random((16, 4)) < 0.15
-    inputs = Inputs(*map(jnp.asarray, (observation, action, reward, begin)))
+    observation, reward, weight, action, begin = map(
+        jnp.asarray,
+        (
+            *(draw.normal(size=(16, 4, *more)) for more in ((3,), (), ())),
+            draw.integers(2, size=(16, 4)),
+            draw.random((16, 4)) < 0.15,
+        ),
+    )
+    inputs = Inputs(observation, action, reward, begin)
     segment = ppo.gradient.segment_length(ppo.rollout_length)
     pieces = agents.segments.to_segments((inputs, weight), segment)
 

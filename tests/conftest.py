@@ -71,13 +71,21 @@ def pytest_runtest_setup(item):
         pytest.skip(f"not begun within --budget {budget:g}")
 
 
+# Their tests share runs and compiled programs.
+_SHARING_FILES = ("tests/agents/test_cli.py", "tests/agents/test_train.py")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """All tests of one cell in one process: they share what they compile, which takes the time."""
     from tests.cases import row_of
     from tests.scheduling import Grouped
 
-    return Grouped(config, log, lambda nodeid: row_of(nodeid) or nodeid)
+    def group(nodeid):
+        file = nodeid.partition("::")[0]
+        return file if file in _SHARING_FILES else row_of(nodeid) or nodeid
+
+    return Grouped(config, log, group)
 
 
 # Linux lends a process 65,530 maps of memory, XLA takes some for every compiled program, and a

@@ -53,7 +53,9 @@ def only_lag(lag):
     return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
 
 
-@pytest.mark.parametrize("lag", [0, 2, 3])
+@pytest.mark.parametrize(
+    "lag", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_value_that_depends_on_one_past_observation(lag):
     net = only_lag(lag)
     got = sensitivity(net, tape())
@@ -69,6 +71,7 @@ def test_a_value_that_depends_on_one_past_observation(lag):
     np.testing.assert_allclose(earlier, np.roll(expected, 5 - (TIME - 1)), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_decaying_recurrence_is_less_and_less_sensitive():
     """`h' = λ h + M x`: the one to the age k is `‖c₁ Re(λ^k M) + c₂ Im(λ^k M)‖`."""
     net = linear_heads(network(zoo.spec("rtu", hidden=4, activation="identity")))
@@ -79,7 +82,8 @@ def test_a_decaying_recurrence_is_less_and_less_sensitive():
     np.testing.assert_allclose(got[::-1], [*expected, 0, 0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("cell", ["lru", pytest.param("gru", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", ["lru", "gru"])
 def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
     net, inputs = network(zoo.spec(cell, hidden=5), **options), tape(begin=[3])
@@ -193,6 +197,7 @@ def test_traces_that_never_end():
     assert analysis.trace_durability([free]).shape == (1, 3, 2)
 
 
+@pytest.mark.slow
 def test_other_cells_have_no_traces():
     with pytest.raises(TypeError, match=r"`cells` \(a GRU\) must be a zoo.FFM"):
         analysis.trace_durability(zoo.get("gru", hidden=2))
@@ -220,7 +225,7 @@ def _linear():
     kinds = zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell, zoo.AbstractTwoAxisCell
     cells = jax.eval_shape(lambda: {name: zoo.get(name, hidden=2) for name in zoo.names()})
     return [
-        pytest.param(name, marks=[] if name in ("lru", "fwp") else pytest.mark.slow)
+        pytest.param(name, marks=[] if name == "lru" else pytest.mark.slow)
         for name, cell in cells.items()
         if isinstance(cell, kinds)
     ]

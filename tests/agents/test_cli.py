@@ -242,6 +242,7 @@ def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
         assert frames.info["duration"] == 100
 
 
+@pytest.mark.slow
 def test_play_shows_a_trained_agent_as_it_is_evaluated(trained, tmp_path, capsys):
     film = tmp_path / "play.gif"
     words = ["play", "--checkpoint", str(trained), "--agent", "1", "--out", str(film)]
@@ -350,6 +351,7 @@ def test_all_errors_keep_their_traceback_if_asked(monkeypatch):
         main(["envs", "--filter", "chess"])
 
 
+@pytest.mark.slow
 def test_an_interrupt_prints_the_command_that_goes_on(trained, tmp_path, capsys, monkeypatch):
     write = ScalarLog.write
 

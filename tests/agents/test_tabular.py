@@ -63,8 +63,18 @@ def chain_by_hand(steps, trace_decay, limit):
     return value
 
 
-@pytest.mark.parametrize("algorithm", ["sarsa", pytest.param("q_learning", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("trace_decay", "limit"), [(0.0, 100), (0.8, 100), (0.8, 3), (1.0, 5)])
+@pytest.mark.parametrize(
+    ("algorithm", "trace_decay", "limit"),
+    [
+        ("sarsa", 0.8, 3),
+        *(
+            pytest.param(algorithm, *rest, marks=pytest.mark.slow)
+            for algorithm in ("sarsa", "q_learning")
+            for rest in ((0.0, 100), (0.8, 100), (0.8, 3), (1.0, 5))
+            if (algorithm, *rest) != ("sarsa", 0.8, 3)
+        ),
+    ],
+)
 def test_updates_by_hand(algorithm, trace_decay, limit):
     """A chain with one action: Q is the value; a limit of 3 truncates, and is bootstrapped over."""
     env = Chain()
@@ -88,7 +98,7 @@ def test_updates_by_hand(algorithm, trace_decay, limit):
     assert limit == 3 or (result.table[:5] > 0).all()
 
 
-@pytest.mark.parametrize("trace_decay", [0.0, 0.7])
+@pytest.mark.parametrize("trace_decay", [pytest.param(0.0, marks=pytest.mark.slow), 0.7])
 def test_q_learning_finds_the_optimal_values(trace_decay):
     """Without pull, the cell is the whole state and nothing is random."""
     env, params = envs.make("gravity", rows=3, columns=3, pull=0.0, max_steps_in_episode=50)
@@ -142,7 +152,7 @@ def late_returns(game, memory):
     [
         pytest.param("recall", "B2", 1 / 27, marks=pytest.mark.slow),
         pytest.param("recall", "OA1", 1 / 27, marks=pytest.mark.slow),
-        ("two steps", "B1", 1 / 4),
+        pytest.param("two steps", "B1", 1 / 4, marks=pytest.mark.slow),
         pytest.param("two steps", "O1", 1 / 4, marks=pytest.mark.slow),
     ],
 )

@@ -142,6 +142,7 @@ def test_a_run_leaves_its_files_and_final_metrics(tmp_path, monkeypatch):
     assert result.steps_per_second > 0
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_do_not_depend_on_their_number(tmp_path):
     one = run(Walk(), tmp_path / "one", seeds=1).state.position
     three = run(Walk(), tmp_path / "three", seeds=3).state.position
@@ -151,7 +152,7 @@ def test_seeds_differ_and_do_not_depend_on_their_number(tmp_path):
     assert not np.any(one == other)
 
 
-@pytest.mark.parametrize("at", [1, 3, 4])
+@pytest.mark.parametrize("at", [4, *(pytest.param(at, marks=pytest.mark.slow) for at in (1, 3))])
 def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
     tmp_path, interrupt, shared_programs, at
 ):
@@ -204,6 +205,7 @@ def test_more_steps_go_on_from_where_the_run_ended(tmp_path):
     assert scalars[0] == scalars[1]
 
 
+@pytest.mark.slow
 def test_the_default_rhythm_of_evaluation_stays_when_steps_grow(tmp_path):
     run(Walk(), tmp_path / "a", steps=4000, evaluate_every=None)
     result = run(Walk(), tmp_path / "a", steps=6000, evaluate_every=None, resume=True)

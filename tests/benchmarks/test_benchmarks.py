@@ -54,7 +54,10 @@ def test_cells_are_compared_at_equal_state(name, hidden):
     assert cells.hidden_for(name, 8, 3) == hidden
 
 
-@pytest.mark.parametrize(("dtype", "constant"), [("float32", True), ("complex64", False)])
+@pytest.mark.parametrize(
+    ("dtype", "constant"),
+    [("complex64", False), pytest.param("float32", True, marks=pytest.mark.slow)],
+)
 def test_solvers_agree(dtype, constant):
     given = scans.arguments(5, (2, 3), dtype, constant)
     solvers = scans.solvers()
@@ -107,6 +110,7 @@ def test_depth(capsys):
     assert "| cell | layers | RTRL(2) |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_envs(float32, capsys):
     output = _measure.Output(markdown=True)
     ours, alone = environments.run(environments.Options(quick=True, output=output))["envs"]

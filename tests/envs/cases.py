@@ -201,7 +201,18 @@ CASES = (
 )
 
 
-def parametrize(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """Run a test for every row, as `case`; slow rows are marked."""
-    rows = [pytest.param(case, marks=pytest.mark.slow if case.slow else ()) for case in cases]
+def parametrize(
+    cases: Iterable[Case], *, quick: Iterable[str] | None = None
+) -> pytest.MarkDecorator:
+    """Run a test for every row, as `case`; slow rows are marked.
+
+    - `quick`: mark all rows slow but those of these names, and of them those that are slow anyway.
+    """
+    cases = tuple(cases)
+    quick = tuple(case.name for case in cases) if quick is None else tuple(quick)
+    slow = [case.slow or case.name not in quick for case in cases]
+    rows = [
+        pytest.param(case, marks=pytest.mark.slow if is_slow else ())
+        for case, is_slow in zip(cases, slow, strict=True)
+    ]
     return pytest.mark.parametrize("case", rows, ids=str)

@@ -57,6 +57,7 @@ def check_steps(ours, theirs, tolerance=1e-4):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance)
 
 
+@pytest.mark.slow
 @every_environment
 def test_steps_equal_those_of_brax(env_name):
     ours, theirs = played(env_name)
@@ -157,6 +158,7 @@ def initial_observations(env, params, count):
     return np.asarray(reset(jax.random.split(jax.random.key(1), count), params)[0])
 
 
+@pytest.mark.slow
 def test_initial_states_have_the_distribution_of_brax():
     env = BraxEnvironment("inverted_pendulum")
     found, counts = np.unique(
@@ -183,6 +185,7 @@ def test_other_initial_states_are_used():
     np.testing.assert_array_equal(found, np.unique(np.asarray(pool[0]), axis=0))
 
 
+@pytest.mark.slow
 def test_without_a_pool_a_reset_is_one_of_brax():
     env, params = envs.make("brax/inverted_pendulum", pool_size=0)
     key = jax.random.key(4)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from agents import envs
+from tests.cases import slow_but
 from tests.envs.shuffles import assert_shuffled, primitives
 
 EPISODES = 4096
+
+each_deck = pytest.mark.parametrize("deck_type", slow_but(["ranks"], ["colors", "ranks"]))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -37,7 +40,7 @@ def play(env, actions):
     return jax.device_get(_play(env, keys, actions))
 
 
-@pytest.mark.parametrize("deck_type", ["colors", "ranks"])
+@each_deck
 def test_the_board_is_shuffled(deck_type):
     """In whichever order the cards are turned."""
     env = envs.Concentration(deck_type=deck_type)
@@ -75,7 +78,7 @@ def random_return(env):
     return value((n // env.kinds,) * env.kinds, 0, steps)
 
 
-@pytest.mark.parametrize("deck_type", ["colors", "ranks"])
+@each_deck
 def test_random_clicks_have_the_expected_return(deck_type):
     env = envs.Concentration(deck_type=deck_type)
     actions = np.random.default_rng(1).integers(env.num_cards, size=(EPISODES, env.num_steps))

@@ -34,7 +34,7 @@ def test_a_failing_stage_ends_it(tmp_path):
     run = start(tmp_path, "exit 7")
     out, _ = run.communicate(timeout=60)
     assert run.returncode not in (0, None)
-    assert "== FAILED in stage: environment" in out and "== layout" not in out
+    assert "== FAILED in stage: wheel" in out and "== quick start" not in out
 
 
 @pytest.mark.parametrize("ending", ["clock", "signal"])
@@ -48,6 +48,6 @@ def test_it_ends_when_it_is_to_and_leaves_nothing(tmp_path, ending):
         run.send_signal(signal.SIGTERM)
     out, _ = run.communicate(timeout=60)
     assert run.returncode == {"clock": 124, "signal": 143}[ending]
-    assert "== FAILED in stage: environment" in out
+    assert "== FAILED in stage: wheel" in out
     assert not is_running(int(note.read_text()))
     assert not list(tmp_path.glob("trace-zoo-ci.*"))

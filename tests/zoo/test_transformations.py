@@ -12,14 +12,15 @@ from tests.zoo import forms
 from tests.zoo.examples import AsDense, ComplexParameter, WithDense
 from tests.zoo.forms import TIME, assert_close
 
-every_cell = for_each((case for case in CELLS if not case.variant), quick=FEWER)
+DISTINCT = tuple(case for case in CELLS if not case.variant)
+every_cell = for_each(DISTINCT, quick=FEWER)
 
 
 def case_named(name):
     return next(case for case in CELLS if case.name == name)
 
 
-@every_cell
+@for_each(DISTINCT, quick=["gru"])
 def test_everything_at_once(case):
     """`jit` of `filter_grad` of `vmap` of `scan` of `checkpoint` of a segment."""
     memory, _, _, _ = forms.problem(case, 0)
@@ -172,7 +173,7 @@ def test_float32(case):
         assert all(x.dtype in (jnp.float32, jnp.complex64) for x in jax.tree.leaves(state))
 
 
-@every_cell
+@for_each(DISTINCT, quick=["rtu"])
 def test_a_hundred_thousand_steps(case, float32):
     """Random, huge and all-zero inputs: finite, bounded, and steps agree with the scan."""
     time = 100_000
@@ -241,9 +242,7 @@ def coupling(cell, state, x):
     ]
 
 
-diagonal_cells = for_each(
-    (case for case in CELLS if case.diagonal and not case.variant), quick=FEWER
-)
+diagonal_cells = for_each((case for case in DISTINCT if case.diagonal), quick=FEWER)
 
 
 @diagonal_cells

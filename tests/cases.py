@@ -175,11 +175,24 @@ STRUCTURES = ("rtu", "rtu-nonlinear", "gru", "fwp", "stack")
 FEWER = ("rtu", "gru")
 
 
-def slow_but(quick: Iterable[Any], values: Iterable[Any], name=lambda value: value) -> list[Any]:
-    """Rows of a parametrized test, of which all are slow but those that are named."""
+def slow_but(
+    quick: Iterable[Any],
+    values: Iterable[Any],
+    name: Callable[[Any], Any] = lambda value: value,
+    *,
+    several: bool = True,
+) -> list[Any]:
+    """Rows of a parametrized test, of which all are slow but those that are named.
+
+    - `quick`: what `name` gives for the others.
+    - `several`: whether a tuple is a row of several values.
+    """
     quick = tuple(quick)
     return [
-        pytest.param(value, marks=[] if name(value) in quick else [pytest.mark.slow])
+        pytest.param(
+            *(value if several and isinstance(value, tuple) else (value,)),
+            marks=[] if name(value) in quick else [pytest.mark.slow],
+        )
         for value in values
     ]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 
 import equinox as eqx
@@ -16,6 +17,7 @@ from agents.evaluation import evaluate
 from agents.networks import Inputs
 from agents.rollout import Actor
 from agents.segments import to_starts
+from tests.cases import slow_but
 
 # Episodes of 5 steps, so that several end inside every rollout.
 CHAIN = {"env": "MemoryChain-bsuite", "env_options": {"memory_length": 4}}
@@ -56,16 +58,13 @@ def iterations(ppo, count, key=0):
 
 @pytest.mark.parametrize(
     ("gradient", "memory"),
-    [
-        ("rtrl", "nonlinear"),
-        *(
-            pytest.param(gradient, memory, marks=pytest.mark.slow)
-            for gradient, memory in (
-                *(("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl", "rtu"), ("rtrl step", "rtu")),
-                *(("rtrl refreshed", "rtu"), ("rtrl", "gru")),
-            )
-        ),
-    ],
+    slow_but(
+        [("rtrl", "nonlinear")],
+        [
+            *(("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl", "rtu"), ("rtrl step", "rtu")),
+            *(("rtrl refreshed", "rtu"), ("rtrl", "gru"), ("rtrl", "nonlinear")),
+        ],
+    ),
 )
 def test_the_first_ratio_is_one(gradient, memory):
     options = {"memory_options": {"nonlinear": True}} if memory == "nonlinear" else {}
@@ -138,15 +137,12 @@ def bptt_gradient(memory):
 
 @pytest.mark.parametrize(
     ("gradient", "memory"),
-    [
-        ("rtrl", "rtu"),
-        *(
-            pytest.param(gradient, memory, marks=pytest.mark.slow)
-            for memory in ("rtu", "gru")
-            for gradient in ("tbptt", "rtrl step", "whole tbptt", "whole rtrl", "rtrl")
-            if (gradient, memory) != ("rtrl", "rtu")
+    slow_but(
+        [("rtrl", "rtu")],
+        itertools.product(
+            ("tbptt", "rtrl", "rtrl step", "whole tbptt", "whole rtrl"), ("rtu", "gru")
         ),
-    ],
+    ),
 )
 def test_the_three_gradients_agree_where_they_must(gradient, memory):
     whole = {"whole tbptt": agents.TBPTT(16), "whole rtrl": agents.RTRL(16)}

@@ -15,6 +15,7 @@ from gymnax.environments.environment import Environment, EnvParams
 from agents import envs
 from agents.envs.action_sequence import RECALL
 from agents.tabular import table_index, table_rows, train_table
+from tests.cases import slow_but
 
 ALPHA, GAMMA = 0.3, 0.9
 
@@ -65,15 +66,14 @@ def chain_by_hand(steps, trace_decay, limit):
 
 @pytest.mark.parametrize(
     ("algorithm", "trace_decay", "limit"),
-    [
-        ("sarsa", 0.8, 3),
-        *(
-            pytest.param(algorithm, *rest, marks=pytest.mark.slow)
+    slow_but(
+        [("sarsa", 0.8, 3)],
+        (
+            (algorithm, *rest)
             for algorithm in ("sarsa", "q_learning")
             for rest in ((0.0, 100), (0.8, 100), (0.8, 3), (1.0, 5))
-            if (algorithm, *rest) != ("sarsa", 0.8, 3)
         ),
-    ],
+    ),
 )
 def test_updates_by_hand(algorithm, trace_decay, limit):
     """A chain with one action: Q is the value; a limit of 3 truncates, and is bootstrapped over."""
@@ -98,7 +98,7 @@ def test_updates_by_hand(algorithm, trace_decay, limit):
     assert limit == 3 or (result.table[:5] > 0).all()
 
 
-@pytest.mark.parametrize("trace_decay", [pytest.param(0.0, marks=pytest.mark.slow), 0.7])
+@pytest.mark.parametrize("trace_decay", slow_but([0.7], [0.0, 0.7]))
 def test_q_learning_finds_the_optimal_values(trace_decay):
     """Without pull, the cell is the whole state and nothing is random."""
     env, params = envs.make("gravity", rows=3, columns=3, pull=0.0, max_steps_in_episode=50)

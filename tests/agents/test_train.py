@@ -24,6 +24,7 @@ from agents.training import (
     load_run,
     train,
 )
+from tests.cases import slow_but
 
 
 class WalkState(eqx.Module):
@@ -152,7 +153,7 @@ def test_seeds_differ_and_do_not_depend_on_their_number(tmp_path):
     assert not np.any(one == other)
 
 
-@pytest.mark.parametrize("at", [4, *(pytest.param(at, marks=pytest.mark.slow) for at in (1, 3))])
+@pytest.mark.parametrize("at", slow_but([4], [1, 3, 4]))
 def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
     tmp_path, interrupt, shared_programs, at
 ):

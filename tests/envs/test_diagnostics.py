@@ -9,6 +9,7 @@ import pytest
 
 from agents import envs
 from agents.envs.checks import check_number
+from tests.cases import slow_but
 
 EPISODES = 4096
 
@@ -78,7 +79,10 @@ def test_copying_has_return_one():
     assert (np.asarray(record[1]) >= 0).all()
 
 
-@pytest.mark.parametrize("policy", [constantly(0), constantly(1), uniformly(2)])
+@pytest.mark.parametrize(
+    "policy",
+    [*(pytest.param(constantly(i), marks=pytest.mark.slow) for i in (0, 1)), uniformly(2)],
+)
 def test_what_does_not_depend_on_the_bits_has_return_zero(policy):
     total = returns(play(COPY, policy, 20))
     # Given n bits the variance is 1/n.
@@ -160,7 +164,7 @@ def best_names(advance, steps):
     return names, total
 
 
-@pytest.mark.parametrize("advance", [1.0, 0.9, 0.4])
+@pytest.mark.parametrize("advance", slow_but([0.9], [1.0, 0.9, 0.4]))
 def test_filtering_has_the_best_return(advance):
     env = envs.ThreeState(max_episode_length=30, advance=advance)
     names, best = best_names(advance, 30)

@@ -106,7 +106,7 @@ def test_a_nan_does_not_survive_a_reset(method):
 SHAPES = [(), (3,), (1, 3), (2, 3), (1, 1, 3), (6, 1, 3), (6, 2, 1), (6, 1, 1)]
 
 
-@pytest.mark.parametrize("shape", slow_but([(3,), (6, 1, 3)], SHAPES), ids=str)
+@pytest.mark.parametrize("shape", slow_but([(3,), (6, 1, 3)], SHAPES, several=False), ids=str)
 def test_broadcasting_of_coefficients(shape):
     a = normal(np.random.default_rng(3), shape, False)
     _, b, h0, _, weight = case(2, 6, (2, 3), False, True)

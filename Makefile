@@ -13,7 +13,9 @@ WORKERS ?= 2
 # A file of versions for pip, such as .ci/oldest-constraints.txt.
 CONSTRAINTS ?=
 
-# One stamp per set of extras: pip runs again when pyproject.toml has changed.
+# One stamp per extra: pip runs again when pyproject.toml has changed. Several, as in test,docs, are
+# installed at once.
+comma := ,
 STAMP := $(VENV)/.trace-zoo
 CREATE = test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
@@ -39,7 +41,7 @@ $(STAMP): pyproject.toml
 $(STAMP)-%: pyproject.toml
 	$(CREATE)
 	$(INSTALL) '.[$*]'
-	touch $@
+	touch $(sort $@ $(addprefix $(STAMP)-,$(subst $(comma), ,$*)))
 
 train: $(STAMP)
 	$(BIN)/python -m agents train --env RepeatPreviousEasy --memory rtu --hidden 96 \

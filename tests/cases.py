@@ -169,8 +169,8 @@ CELLS = (
 )
 
 
-# One of every structure of sensitivities, and a wrapper: for the quick tests.
-STRUCTURES = ("rtu", "rtu-nonlinear", "gru", "fwp", "stack")
+# One of every structure of sensitivities: for the quick tests.
+STRUCTURES = ("rtu", "gru", "fwp")
 # For those of what all cells inherit.
 FEWER = ("rtu", "gru")
 

@@ -198,7 +198,14 @@ def test_evaluate_prints_each_seed(trained, capsys):
         assert length == 51
     assert main(["evaluate", "--run", str(trained), "--episodes", "8", "--sample"]) == 0
     assert capsys.readouterr().out != greedy
-    assert main(["evaluate", "--run", str(trained), "--episodes", "8", "--greedy"]) == 0
+
+
+@pytest.mark.slow
+def test_evaluate_is_greedy_if_asked_and_otherwise(trained, capsys):
+    words = ["evaluate", "--run", str(trained), "--episodes", "8"]
+    assert main(words) == 0
+    greedy = capsys.readouterr().out
+    assert main([*words, "--greedy"]) == 0
     assert capsys.readouterr().out == greedy
 
 

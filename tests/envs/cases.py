@@ -33,17 +33,17 @@ _CARDS = (
     Case("AutoencodeEasy", one_key=True, slow=True),
     Case("AutoencodeMedium", one_key=True, slow=True),
     Case("AutoencodeHard", one_key=True, slow=True),
-    Case("Concentration"),
+    Case("Concentration", slow=True),
     Case("Concentration", {"decks": 2, "deck_type": "ranks"}, slow=True),
     Case("ConcentrationEasy", slow=True),
     Case("ConcentrationMedium", slow=True),
     Case("ConcentrationHard", slow=True),
-    Case("CountRecall", one_key=True),
+    Case("CountRecall", one_key=True, slow=True),
     Case("CountRecall", {"decks": 2, "deck_type": "ranks"}, one_key=True, slow=True),
     Case("CountRecallEasy", one_key=True, slow=True),
     Case("CountRecallMedium", one_key=True, slow=True),
     Case("CountRecallHard", one_key=True, slow=True),
-    Case("HigherLower", one_key=True),
+    Case("HigherLower", one_key=True, slow=True),
     Case("HigherLowerEasy", one_key=True, slow=True),
     Case("HigherLowerMedium", one_key=True, slow=True),
     Case("HigherLowerHard", one_key=True, slow=True),
@@ -52,7 +52,7 @@ _CARDS = (
     Case("MultiarmedBanditEasy", slow=True),
     Case("MultiarmedBanditMedium", slow=True),
     Case("MultiarmedBanditHard", slow=True),
-    Case("RepeatFirst", one_key=True),
+    Case("RepeatFirst", one_key=True, slow=True),
     Case("RepeatFirst", {"decks": 2}, one_key=True, slow=True),
     Case("RepeatFirstEasy", one_key=True, slow=True),
     Case("RepeatFirstMedium", one_key=True, slow=True),
@@ -67,11 +67,11 @@ _CARDS = (
 
 _BOARDS = (
     Case("Battleship", slow=True),
-    Case("Battleship", {"board_size": 3, "ship_sizes": (2, 1)}),
+    Case("Battleship", {"board_size": 3, "ship_sizes": (2, 1)}, slow=True),
     Case("BattleshipEasy", slow=True),
     Case("BattleshipMedium", slow=True),
     Case("BattleshipHard", slow=True),
-    Case("LabyrinthEscape", {"size": 6}),
+    Case("LabyrinthEscape", {"size": 6}, slow=True),
     Case("LabyrinthEscape", slow=True),
     Case("LabyrinthEscapeEasy", slow=True),
     Case("LabyrinthEscapeMedium", slow=True),
@@ -89,7 +89,7 @@ _BOARDS = (
 )
 
 _CONTROL = (
-    Case("PositionOnlyCartPole"),
+    Case("PositionOnlyCartPole", slow=True),
     Case("PositionOnlyCartPoleEasy", slow=True),
     Case("PositionOnlyCartPoleMedium", slow=True),
     Case("PositionOnlyCartPoleHard", slow=True),
@@ -115,7 +115,7 @@ _PREDICTION = (
     Case("trace_conditioning"),
     Case("trace_conditioning", {"num_distractors": 0, "expected_isi": 30}, slow=True),
     Case("copy", {"max_bits": 2}, ends_first=True),
-    Case("three_state"),
+    Case("three_state", slow=True),
     Case("t_maze"),
 )
 
@@ -135,14 +135,14 @@ _REMEMBERING = (
     Case("CartPole-v1", {"external_memory": "B2"}, slow=True),
     Case("Pendulum-v1", {"external_memory": "K1"}, slow=True),
     Case("hallway_cookie", slow=True),
-    Case("hallway_keys"),
+    Case("hallway_keys", slow=True),
     Case("MemoryS7"),
     Case("RedBlueDoors-8x8", slow=True),
 )
 
 # Positions or velocities only are the same physics: `test_brax.py` looks at what is shown.
 _BRAX = (
-    Case("brax/inverted_pendulum"),
+    Case("brax/inverted_pendulum", slow=True),
     Case("brax/inverted_pendulum-P", alike=True, slow=True),
     Case("brax/inverted_pendulum-V", alike=True, slow=True),
     Case("brax/reacher", slow=True),

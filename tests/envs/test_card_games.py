@@ -91,8 +91,8 @@ def name_of(env):
     return "-".join([env.name, *map(str, options)]).strip("-")
 
 
-# One of each kind.
-QUICK = [GAMES[0], GAMES[3], GAMES[5], GAMES[7], GAMES[9]]
+# As unlike each other as can be.
+QUICK = [GAMES[0], GAMES[5], GAMES[9]]
 every_game = pytest.mark.parametrize("env", slow_but(QUICK, GAMES), ids=name_of)
 
 

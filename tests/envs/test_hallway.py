@@ -11,6 +11,7 @@ import pytest
 from agents import envs
 from agents.envs import hallway_cookie, hallway_keys
 from agents.envs.hallway import CORNERS, LAYOUT, START
+from tests.cases import slow_but
 
 FLOOR = [(r, c) for r, row in enumerate(LAYOUT) for c, mark in enumerate(row) if mark != "#"]
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
@@ -95,7 +96,7 @@ def test_one_room_is_seen_keys():
         np.testing.assert_array_equal(planes[i], [plane(cell), plane(*seen), *shown])
 
 
-@pytest.mark.parametrize("slip", [0.05, 0.5])
+@pytest.mark.parametrize("slip", slow_but([0.5], [0.05, 0.5]))
 @pytest.mark.parametrize("make", [envs.HallwayCookie, envs.HallwayKeys])
 def test_moves_fail(make, slip):
     """From the middle of a room, where every direction is free; bounds of five deviations."""
@@ -166,7 +167,7 @@ def keys_target(state):
         (envs.HallwayKeys, keys_target, 59, 59),
     ],
 )
-@pytest.mark.parametrize("slip", [0.0, 0.05])
+@pytest.mark.parametrize("slip", slow_but([0.05], [0.0, 0.05]))
 def test_a_scripted_policy_earns(make, target, first, cycle, slip):
     env, table, episodes = make(slip), towards(), 4
     params = env.default_params

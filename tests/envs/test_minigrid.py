@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from agents import envs
 from agents.envs import minigrid as tiles
 from agents.envs.minigrid_memory import EnvState as MemoryState
 from agents.envs.red_blue_doors import EnvState as DoorsState
+from tests.cases import slow_but
 
 
 def memory_state(theirs):
@@ -63,13 +65,17 @@ TOGGLE = (0.15, 0.15, 0.4, 0.02, 0.02, 0.24, 0.02)
 
 @pytest.mark.parametrize(
     ("name", "options", "oracle", "arguments", "inject", "weights", "limit", "seeds"),
-    [
-        ("MemoryS7", {}, MemoryEnv, {"size": 7}, memory_state, WALK, 245, 200),
-        ("MemoryS7", {"view": 5}, MemoryEnv, {"size": 7}, memory_state, WALK, 60, 20),
-        ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 150, 200),
-        ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
-        ("RedBlueDoors-8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
-    ],
+    slow_but(
+        [20],
+        [
+            ("MemoryS7", {}, MemoryEnv, {"size": 7}, memory_state, WALK, 245, 200),
+            ("MemoryS7", {"view": 5}, MemoryEnv, {"size": 7}, memory_state, WALK, 60, 20),
+            ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 150, 200),
+            ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
+            ("RedBlueDoors-8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
+        ],
+        operator.itemgetter(-1),
+    ),
 )
 def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, limit, seeds):
     env, params = envs.make(name, **options)
@@ -108,7 +114,11 @@ def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, lim
 
 @pytest.mark.parametrize(
     ("name", "oracle", "inject"),
-    [("MemoryS7", MemoryEnv, memory_state), ("RedBlueDoors-8x8", RedBlueDoorEnv, doors_state)],
+    slow_but(
+        ["MemoryS7"],
+        [("MemoryS7", MemoryEnv, memory_state), ("RedBlueDoors-8x8", RedBlueDoorEnv, doors_state)],
+        operator.itemgetter(0),
+    ),
 )
 def test_first_states_are_uniform(name, oracle, inject):
     env, params = envs.make(name)

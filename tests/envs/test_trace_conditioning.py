@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from agents import envs
+from tests.cases import slow_but
 
 STEPS = 200_000
 STREAMS = 2
@@ -49,7 +50,11 @@ def conditional_mean(group, target):
 
 @pytest.mark.parametrize(
     ("expected_isi", "floors"),
-    [(10, (0.182, 0.128, 0.0124)), (20, (0.336, 0.216, 0.0155)), (30, (0.464, 0.256, 0.0192))],
+    slow_but(
+        [20],
+        [(10, (0.182, 0.128, 0.0124)), (20, (0.336, 0.216, 0.0155)), (30, (0.464, 0.256, 0.0192))],
+        lambda row: row[0],
+    ),
 )
 def test_floors(expected_isi, floors):
     """The errors of three predictors, as measured elsewhere over as many steps."""
@@ -67,7 +72,10 @@ def test_floors(expected_isi, floors):
     np.testing.assert_allclose(np.mean(errors, axis=0), floors, rtol=0.05)
 
 
-@pytest.mark.parametrize(("expected_isi", "low", "high"), [(10, 7, 13), (20, 14, 26), (30, 20, 40)])
+@pytest.mark.parametrize(
+    ("expected_isi", "low", "high"),
+    slow_but([20], [(10, 7, 13), (20, 14, 26), (30, 20, 40)], lambda row: row[0]),
+)
 def test_intervals(expected_isi, low, high):
     """Every one is uniform over its bounds, both included; chi-square within five deviations."""
     isi, iti = [], []

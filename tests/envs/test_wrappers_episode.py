@@ -7,6 +7,7 @@ import pytest
 
 from agents import envs
 from agents.envs import wrappers
+from tests.cases import slow_but
 from tests.envs.walk import ENVS, STEPS, Record, Walk, check, check_rest, plain, record
 
 
@@ -53,7 +54,10 @@ def test_frame_stack(count):
 
 
 @pytest.mark.parametrize("discrete", [True, False])
-@pytest.mark.parametrize(("action", "reward"), [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("action", "reward"),
+    slow_but([(True, True)], [(True, True), (True, False), (False, True)]),
+)
 def test_previous_action_and_reward(discrete, action, reward):
     env = wrappers.PreviousActionReward(Walk(discrete=discrete), action=action, reward=reward)
     r, base = record(env), plain(discrete=discrete)
@@ -86,7 +90,7 @@ def test_log():
                 total, length = np.float32(0), 0
 
 
-@pytest.mark.parametrize("limit", [1, 4, 9, 50])
+@pytest.mark.parametrize("limit", slow_but([4, 50], [1, 4, 9, 50]))
 def test_time_limit(limit):
     """Against a loop that steps the environment by itself and resets it where the limit is met."""
     env, inside = wrappers.TimeLimit(Walk(), limit), Walk()

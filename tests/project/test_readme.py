@@ -42,6 +42,7 @@ def _python(code: str, cwd: Path) -> str:
 _CODE = _blocks("python", README.read_text())
 
 
+@pytest.mark.slow  # `.ci/run` also runs it where only the wheel is installed
 @pytest.mark.parametrize("code", [c for c in _CODE if "agents.train" not in c])
 def test_readme_code_runs(code: str, tmp_path: Path):
     _python(code, tmp_path)

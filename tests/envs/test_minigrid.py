@@ -66,7 +66,7 @@ TOGGLE = (0.15, 0.15, 0.4, 0.02, 0.02, 0.24, 0.02)
 @pytest.mark.parametrize(
     ("name", "options", "oracle", "arguments", "inject", "weights", "limit", "seeds"),
     slow_but(
-        [20],
+        [("MemoryS7", 20)],
         [
             ("MemoryS7", {}, MemoryEnv, {"size": 7}, memory_state, WALK, 245, 200),
             ("MemoryS7", {"view": 5}, MemoryEnv, {"size": 7}, memory_state, WALK, 60, 20),
@@ -74,7 +74,7 @@ TOGGLE = (0.15, 0.15, 0.4, 0.02, 0.02, 0.24, 0.02)
             ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
             ("RedBlueDoors-8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
         ],
-        operator.itemgetter(-1),
+        operator.itemgetter(0, -1),
     ),
 )
 def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, limit, seeds):

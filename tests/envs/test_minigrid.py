@@ -177,7 +177,12 @@ def best_doors(s):
 
 
 @pytest.mark.parametrize(
-    ("name", "best"), [("MemoryS7", best_memory), ("RedBlueDoors-8x8", best_doors)]
+    ("name", "best"),
+    slow_but(
+        ["MemoryS7"],
+        [("MemoryS7", best_memory), ("RedBlueDoors-8x8", best_doors)],
+        operator.itemgetter(0),
+    ),
 )
 def test_an_oracle_gets_the_reward(name, best):
     env, params = envs.make(name)

@@ -34,7 +34,7 @@ def episodes(base: Record, first, following):
     return [np.array(x) for x in zip(*shown, strict=True)]
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", slow_but([3], [1, 3]))
 def test_frame_stack(count):
     r, base = record(wrappers.FrameStack(Walk(), count)), plain()
 
@@ -53,7 +53,7 @@ def test_frame_stack(count):
     assert (begins[:, -1] != 0).all()
 
 
-@pytest.mark.parametrize("discrete", [True, False])
+@pytest.mark.parametrize("discrete", slow_but([True], [True, False]))
 @pytest.mark.parametrize(
     ("action", "reward"),
     slow_but([(True, True)], [(True, True), (True, False), (False, True)]),
@@ -179,7 +179,7 @@ def test_normalize_observation(form):
     assert np.abs(r.observation).max() == 2.5
 
 
-@pytest.mark.parametrize("outside", [True, False])
+@pytest.mark.parametrize("outside", slow_but([True], [True, False]))
 def test_statistics_outlive_the_episodes_that_a_time_limit_ends(outside):
     limited = wrappers.TimeLimit(Walk(), 4)
     if outside:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONFTEST = """
 def pytest_xdist_make_scheduler(config, log):
     from tests.scheduling import Grouped
@@ -28,6 +30,7 @@ def test_it(number, letter):
 """
 
 
+@pytest.mark.slow
 def test_a_crash_fails_one_test_and_the_rest_runs_in_groups(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)

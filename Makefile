@@ -17,7 +17,6 @@ CONSTRAINTS ?=
 # installed at once.
 comma := ,
 STAMP := $(VENV)/.trace-zoo
-CREATE = test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
     $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
 
@@ -33,13 +32,14 @@ help:
 	@echo "make bench     the benchmarks"
 	@echo "make clean     remove caches and build products; keeps runs/ and $(VENV)"
 
-$(STAMP): pyproject.toml
-	$(CREATE)
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml | $(BIN)/python
 	$(INSTALL) .
 	touch $@
 
-$(STAMP)-%: pyproject.toml
-	$(CREATE)
+$(STAMP)-%: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[$*]'
 	touch $(sort $@ $(addprefix $(STAMP)-,$(subst $(comma), ,$*)))
 

@@ -13,6 +13,7 @@ from agents import analysis, envs
 from agents.analysis_plots import draw_eigenvalues, draw_sensitivity, draw_traces
 from agents.networks import ActorCritic, Inputs
 from agents.rollout import Actor
+from tests.cases import slow_but
 
 TIME = 9
 sensitivity = jax.jit(analysis.value_sensitivity)
@@ -53,9 +54,7 @@ def only_lag(lag):
     return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
 
 
-@pytest.mark.parametrize(
-    "lag", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("lag", slow_but([2], [0, 2, 3]))
 def test_a_value_that_depends_on_one_past_observation(lag):
     net = only_lag(lag)
     got = sensitivity(net, tape())
@@ -224,11 +223,7 @@ def _sorted(values):
 def _linear():
     kinds = zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell, zoo.AbstractTwoAxisCell
     cells = jax.eval_shape(lambda: {name: zoo.get(name, hidden=2) for name in zoo.names()})
-    return [
-        pytest.param(name, marks=[] if name == "lru" else pytest.mark.slow)
-        for name, cell in cells.items()
-        if isinstance(cell, kinds)
-    ]
+    return slow_but(["lru"], (name for name, cell in cells.items() if isinstance(cell, kinds)))
 
 
 @pytest.mark.parametrize("name", _linear())

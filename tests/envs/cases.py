@@ -1,10 +1,12 @@
 """The environments that every common test runs on: a new environment adds a row."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
+from tests.cases import slow_but
 
 LIMIT = 6
 """Time limit of the conformance tests: short, so that every environment meets it."""
@@ -202,17 +204,12 @@ CASES = (
 
 
 def parametrize(
-    cases: Iterable[Case], *, quick: Iterable[str] | None = None
+    cases: Iterable[Case], *, quick: Collection[str] | None = None
 ) -> pytest.MarkDecorator:
     """Run a test for every row, as `case`; slow rows are marked.
 
     - `quick`: mark all rows slow but those of these names, and of them those that are slow anyway.
     """
     cases = tuple(cases)
-    quick = tuple(case.name for case in cases) if quick is None else tuple(quick)
-    slow = [case.slow or case.name not in quick for case in cases]
-    rows = [
-        pytest.param(case, marks=pytest.mark.slow if is_slow else ())
-        for case, is_slow in zip(cases, slow, strict=True)
-    ]
-    return pytest.mark.parametrize("case", rows, ids=str)
+    kept = [case for case in cases if not case.slow and (quick is None or case.name in quick)]
+    return pytest.mark.parametrize("case", slow_but(kept, cases), ids=str)

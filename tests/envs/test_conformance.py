@@ -15,7 +15,8 @@ ENVS, STEPS = 3, 2 * LIMIT + 2
 
 
 every_case = parametrize(CASES)
-every_case_run = parametrize(case for case in CASES if not case.alike)
+RUN = tuple(case for case in CASES if not case.alike)
+every_case_run = parametrize(RUN)
 
 
 class Rollout(NamedTuple):
@@ -145,7 +146,7 @@ def test_spaces_are_honored(case):
 
 
 # It compiles the environment a second time.
-@parametrize((case for case in CASES if not case.alike), quick=["Autoencode", "gravity"])
+@parametrize(RUN, quick=["Autoencode", "gravity"])
 def test_one_program_steps_and_resets_as_many_do(case):
     """No second compilation, the same results with and without `vmap`, and determinism."""
     r = recorded(case)

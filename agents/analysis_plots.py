@@ -72,7 +72,9 @@ def draw_sensitivity(
     style_axes(cumulated, "newest observations", "share of them together")
     by_age.set_ylim(bottom=0)
     cumulated.set_ylim(0, 1.05)
-    cumulated.legend(title="value memory length", fontsize=10, frameon=False, alignment="left")
+    cumulated.legend(
+        loc="best", title="value memory length", fontsize=10, frameon=False, alignment="left"
+    )
     return _finish(figure, path, title)
 
 

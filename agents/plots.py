@@ -270,6 +270,7 @@ def _decorate(axes: Axes, metric: str, title: str | None) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     banded = len(axes.collections) > 0
     axes.legend(
+        loc="best",  # by name: as a default it warns on a machine that takes a second to find it
         fontsize=10,
         frameon=True,
         edgecolor="none",

@@ -8,6 +8,7 @@ or takes the `float32` fixture, which restores JAX's usual 32-bit defaults while
 import math
 import os
 import time
+from collections import Counter
 
 # The tests' programs run for a moment and compiling them takes the time, so that XLA optimizes
 # little here. What the environment says comes later, and wins.
@@ -69,6 +70,20 @@ def pytest_runtest_setup(item):
     budget = item.config.getoption("--budget")
     if time.monotonic() - _BEGUN > budget:
         pytest.skip(f"not begun within --budget {budget:g}")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
+def pytest_collection_modifyitems(items):
+    """Mark as slow what `quick_rows(n)` leaves: all rows of a test but its first n quick ones."""
+    quick = Counter()
+    for item in items:
+        mark = item.get_closest_marker("quick_rows")
+        if mark is None or item.get_closest_marker("slow"):
+            continue
+        test = item.nodeid.partition("[")[0]
+        quick[test] += 1
+        if quick[test] > mark.args[0]:
+            item.add_marker(pytest.mark.slow)
 
 
 # Their tests share runs and compiled programs.

@@ -54,7 +54,8 @@ def only_lag(lag):
     return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
 
 
-@pytest.mark.parametrize("lag", slow_but([2], [0, 2, 3]))
+@pytest.mark.slow
+@pytest.mark.parametrize("lag", [0, 2, 3])
 def test_a_value_that_depends_on_one_past_observation(lag):
     net = only_lag(lag)
     got = sensitivity(net, tape())
@@ -150,6 +151,7 @@ def test_bad_sensitivities_are_named():
             analysis.relative_sensitivity(wrong)
 
 
+@pytest.mark.slow
 def test_episodes_are_played_to_their_end(float32):
     """A pole that nobody balances falls, and the episode ends, before the limit."""
     env, params = envs.make("CartPole-v1")
@@ -188,6 +190,7 @@ def test_durability_and_period_are_what_the_recurrence_does():
     np.testing.assert_allclose(analysis.context_period((cell, later)), [period, 3 * period])
 
 
+@pytest.mark.slow
 def test_traces_that_never_end():
     cell = zoo.FFM(2, 2, traces=2, contexts=2, decay=False, context=False, key=jax.random.key(0))
     assert np.all(np.isinf(analysis.trace_durability(cell)))
@@ -207,6 +210,7 @@ def test_other_cells_have_no_traces():
 # Eigenvalues
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_a_trace_unit_are_modulus_and_phase():
     cell = zoo.RTU(2, 5, key=jax.random.key(0))
     r, theta = np.exp(-np.exp(cell.parameters.nu)), np.exp(cell.parameters.theta)
@@ -226,6 +230,7 @@ def _linear():
     return slow_but(["lru"], (name for name, cell in cells.items() if isinstance(cell, kinds)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _linear())
 def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     small = {"traces": 2, "contexts": 2} if name == "ffm" else {}
@@ -292,6 +297,7 @@ def test_sensitivities_are_drawn(tmp_path):
         draw_sensitivity({})
 
 
+@pytest.mark.slow
 def test_traces_are_drawn(tmp_path):
     cells = [zoo.FFM(2, 2, traces=3, contexts=2, key=jax.random.key(0))] * 2
     durability, period = draw_traces(cells, tmp_path / "a.png", steps=[0, 1000]).axes

@@ -176,6 +176,7 @@ def test_options_written_wrongly(texts, message):
         parse_options(texts, "--flag")
 
 
+@pytest.mark.slow
 def test_train_leaves_a_run_and_says_where(trained, capsys):
     config = json.loads((trained / "config.json").read_text())
     assert config["algorithm"]["env"] == "RepeatFirstEasy"
@@ -186,6 +187,7 @@ def test_train_leaves_a_run_and_says_where(trained, capsys):
     assert re.search(r"demo: evaluation_return -?\d\.\d+ ± \d+\.\d+ after 64 steps of each", text)
 
 
+@pytest.mark.slow
 def test_evaluate_prints_each_seed(trained, capsys):
     assert main(["evaluate", "--run", str(trained), "--episodes", "8"]) == 0
     greedy = capsys.readouterr().out
@@ -209,6 +211,7 @@ def test_evaluate_is_greedy_if_asked_and_otherwise(trained, capsys):
     assert capsys.readouterr().out == greedy
 
 
+@pytest.mark.slow
 def test_compare_draws_and_prints_final_values(trained, tmp_path, capsys):
     picture = tmp_path / "figure.png"
     runs = [str(trained), f"{trained}/../demo"]
@@ -235,6 +238,7 @@ def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, cap
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
     film = tmp_path / "play.gif"
     words = ["play", "--env", "t_maze", "--env-options", "corridor=1", "--out", str(film)]
@@ -334,6 +338,7 @@ def test_wrong_words_show_the_usage(capsys):
     assert "'many' is not a whole number" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_divergence_is_a_message_and_exit_code_2(tmp_path, capsys, monkeypatch):
     def diverge(*_, **__):
         raise TrainingDiverged("training diverged in iteration 4")

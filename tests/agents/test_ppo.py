@@ -56,15 +56,13 @@ def iterations(ppo, count, key=0):
     return state, metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gradient", "memory"),
-    slow_but(
-        [("rtrl", "nonlinear")],
-        [
-            *(("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl", "rtu"), ("rtrl step", "rtu")),
-            *(("rtrl refreshed", "rtu"), ("rtrl", "gru"), ("rtrl", "nonlinear")),
-        ],
-    ),
+    [
+        *(("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl", "rtu"), ("rtrl step", "rtu")),
+        *(("rtrl refreshed", "rtu"), ("rtrl", "gru"), ("rtrl", "nonlinear")),
+    ],
 )
 def test_the_first_ratio_is_one(gradient, memory):
     options = {"memory_options": {"nonlinear": True}} if memory == "nonlinear" else {}
@@ -238,6 +236,7 @@ def _cartpole_state(env, params, observation, time):
     )
 
 
+@pytest.mark.slow
 def test_previous_action_and_reward_are_zero_where_an_episode_begins():
     ppo = small(previous_action=True, previous_reward=True)
     network = ppo.network(key=jax.random.key(0))
@@ -295,6 +294,7 @@ def test_seeds_side_by_side_equal_seeds_alone():
         np.testing.assert_allclose(a[1], b, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_evaluation_carries_and_resets_the_memory():
     """A hand-made policy that answers with the context shown at the first step."""
 

@@ -196,6 +196,7 @@ def test_rows_after_the_checkpoint_are_dropped_on_resuming(tmp_path, monkeypatch
     assert scalars[0] == scalars[1]
 
 
+@pytest.mark.slow
 def test_more_steps_go_on_from_where_the_run_ended(tmp_path):
     # 3 iterations would end with an evaluation that 6 iterations do not have: 4 has it too.
     whole = run(Walk(), tmp_path / "whole", steps=600)
@@ -215,6 +216,7 @@ def test_the_default_rhythm_of_evaluation_stays_when_steps_grow(tmp_path):
     assert (config["evaluate_every"], config["steps"]) == (2, 6000)
 
 
+@pytest.mark.slow
 def test_resuming_a_complete_run_changes_nothing(tmp_path):
     first = run(Walk(), tmp_path / "a")
     before = (tmp_path / "a" / "scalars.csv").read_bytes()
@@ -230,6 +232,7 @@ def test_fewer_steps_than_done_are_refused(tmp_path):
         run(Walk(), tmp_path / "a", steps=300, resume=True)
 
 
+@pytest.mark.slow
 def test_evaluation_happens_in_its_rhythm_and_at_the_end(tmp_path):
     run(Walk(), tmp_path / "a", steps=500, seeds=1)
     lines = (tmp_path / "a" / "scalars.csv").read_text().splitlines()
@@ -240,6 +243,7 @@ def test_evaluation_happens_in_its_rhythm_and_at_the_end(tmp_path):
     assert len(set(cells)) == 4  # new episodes each time
 
 
+@pytest.mark.slow
 def test_evaluation_can_be_left_out(tmp_path):
     result = run(Walk(), tmp_path / "a", evaluate_every=0)
     assert set(result.metrics) == {"loss", "return", "episodes"}
@@ -278,6 +282,7 @@ def test_a_diverged_first_iteration_leaves_the_initial_checkpoint(tmp_path):
         run(Walk(bad_loss_at=1), tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_terminate_is_honored_like_interrupt(tmp_path, interrupt):
     interrupt(2, signal.SIGTERM)
     with pytest.raises(TrainingInterrupted) as stopped:
@@ -292,6 +297,7 @@ def test_signal_handlers_are_put_back(tmp_path):
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+@pytest.mark.slow
 def test_it_runs_outside_the_main_thread(tmp_path):
     results = []
     thread = threading.Thread(target=lambda: results.append(run(Walk(), tmp_path / "a")))
@@ -300,6 +306,7 @@ def test_it_runs_outside_the_main_thread(tmp_path):
     assert results[0].iterations == 6
 
 
+@pytest.mark.slow
 def test_the_step_is_compiled_once(tmp_path):
     traces = []
 
@@ -313,6 +320,7 @@ def test_the_step_is_compiled_once(tmp_path):
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 def test_the_initial_state_has_no_weak_types(tmp_path):
     class Weak(Walk):
         def init(self, *, key):
@@ -409,6 +417,7 @@ def test_load_run_gives_back_the_algorithm_and_its_state(tmp_path):
     same_state(state, result.state)
 
 
+@pytest.mark.slow
 def test_evaluation_keys_are_apart_from_all_others():
     seeds = jax.random.split(jax.random.key(0), 50)
     keys = [evaluation_keys(0, iteration, 3) for iteration in range(20)]

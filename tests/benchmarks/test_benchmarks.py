@@ -49,11 +49,13 @@ def test_zoo(float32, tmp_path):
     assert picture.stat().st_size > 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "hidden"), [("rtu", 4), ("gru", 8), ("mlp", 8), ("fwp", 3)])
 def test_cells_are_compared_at_equal_state(name, hidden):
     assert cells.hidden_for(name, 8, 3) == hidden
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "constant"),
     [("complex64", False), pytest.param("float32", True, marks=pytest.mark.slow)],
@@ -125,6 +127,7 @@ def test_envs(float32, capsys):
     assert "| RepeatPreviousEasy | popgym |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_every_environment_is_measured_once_and_against_its_package():
     names = environments.distinct()
     assert {"RepeatPreviousEasy", "gravity", "brax/ant"} <= set(names) <= set(envs.names())
@@ -134,6 +137,7 @@ def test_every_environment_is_measured_once_and_against_its_package():
     assert sum(package == "popgym" for package in found.values()) == 3 * 16
 
 
+@pytest.mark.slow
 def test_environments_start_all_over_an_episode(float32):
     env, params = envs.make("RepeatPreviousEasy")
     states = environments.spread(env, params, 256)
@@ -149,6 +153,7 @@ def test_sensitivity_of_the_named_cell_is_at_most_51_kilobytes(float32):
     assert _measure.tree_bytes(cell.rtrl_init()) <= 51_000
 
 
+@pytest.mark.slow
 def test_plain_traces_have_the_gradient_of_rtrl_step():
     cell = gradients.make_cell("rtu", 5, 3)
     cell = jax.tree.map(lambda x: x.astype(jnp.float64), cell)
@@ -162,6 +167,7 @@ def test_plain_traces_have_the_gradient_of_rtrl_step():
         np.testing.assert_allclose(gradient, plain[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.slow
 def test_gradients_agree_where_they_are_exact():
     cell = gradients.make_cell("rtu", 4, 3)
     cell = jax.tree.map(lambda x: x.astype(jnp.float64), cell)

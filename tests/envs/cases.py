@@ -22,7 +22,7 @@ class Case:
     kept: tuple[str, ...] = ()  # fields of the state that a reset keeps, by design
     shows_limit: bool = False  # observations depend on the time limit
     one_key: bool = False  # the auto-reset has the step's key, and not a part of it
-    slow: bool = False  # much like another row, or not ours: its tests are slow ones
+    slow: bool = False  # its tests are slow ones: quick is one of a kind
     heavy: bool = False  # its programs take seconds to compile
     alike: bool = False  # its programs are another row's: types are checked only
 
@@ -31,7 +31,7 @@ class Case:
 
 
 _CARDS = (
-    Case("Autoencode", one_key=True),
+    Case("Autoencode", one_key=True, slow=True),
     Case("AutoencodeEasy", one_key=True, slow=True),
     Case("AutoencodeMedium", one_key=True, slow=True),
     Case("AutoencodeHard", one_key=True, slow=True),
@@ -49,7 +49,7 @@ _CARDS = (
     Case("HigherLowerEasy", one_key=True, slow=True),
     Case("HigherLowerMedium", one_key=True, slow=True),
     Case("HigherLowerHard", one_key=True, slow=True),
-    Case("MultiarmedBandit"),
+    Case("MultiarmedBandit", slow=True),
     Case("MultiarmedBandit", {"arms": 3, "episode_length": 9}, slow=True),
     Case("MultiarmedBanditEasy", slow=True),
     Case("MultiarmedBanditMedium", slow=True),
@@ -84,7 +84,7 @@ _BOARDS = (
     Case("LabyrinthExploreMedium", slow=True),
     Case("LabyrinthExploreHard", slow=True),
     Case("MineSweeper", slow=True),
-    Case("MineSweeper", {"board_size": 3, "num_mines": 1}),
+    Case("MineSweeper", {"board_size": 3, "num_mines": 1}, slow=True),
     Case("MineSweeperEasy", slow=True),
     Case("MineSweeperMedium", slow=True),
     Case("MineSweeperHard", slow=True),
@@ -107,14 +107,14 @@ _CONTROL = (
     Case("PositionOnlyPendulumEasy", slow=True),
     Case("PositionOnlyPendulumMedium", slow=True),
     Case("PositionOnlyPendulumHard", slow=True),
-    Case("NoisyPositionOnlyPendulum"),
+    Case("NoisyPositionOnlyPendulum", slow=True),
     Case("NoisyPositionOnlyPendulumEasy", slow=True),
     Case("NoisyPositionOnlyPendulumMedium", slow=True),
     Case("NoisyPositionOnlyPendulumHard", slow=True),
 )
 
 _PREDICTION = (
-    Case("trace_conditioning"),
+    Case("trace_conditioning", slow=True),
     Case("trace_conditioning", {"num_distractors": 0, "expected_isi": 30}, slow=True),
     Case("copy", {"max_bits": 2}, ends_first=True),
     Case("three_state", slow=True),
@@ -122,10 +122,10 @@ _PREDICTION = (
 )
 
 _REMEMBERING = (
-    Case("recall", ends_first=True),
+    Case("recall", ends_first=True, slow=True),
     Case("recall_variation", ends_first=True, slow=True),
     Case("recall_four", ends_first=True, slow=True),
-    Case("gravity"),
+    Case("gravity", slow=True),
     Case("gravity", {"external_memory": "O2"}, slow=True),
     Case("RepeatPreviousEasy", {"external_memory": "K2"}, one_key=True),
     Case("RepeatFirst", {"external_memory": "OA1"}, one_key=True, slow=True),
@@ -138,7 +138,7 @@ _REMEMBERING = (
     Case("Pendulum-v1", {"external_memory": "K1"}, slow=True),
     Case("hallway_cookie", slow=True),
     Case("hallway_keys", slow=True),
-    Case("MemoryS7"),
+    Case("MemoryS7", slow=True),
     Case("RedBlueDoors-8x8", slow=True),
 )
 
@@ -176,7 +176,7 @@ _GYMNAX = (
     Case("Catch-bsuite", slow=True),
     # bsuite's own score, counted over episodes, is part of the state.
     Case("DeepSea-bsuite", kept=("total_bad_episodes", "denoised_return"), slow=True),
-    Case("MemoryChain-bsuite", {"memory_length": 3}, ends_first=True),
+    Case("MemoryChain-bsuite", {"memory_length": 3}, ends_first=True, slow=True),
     Case("MemoryChain-bsuite", {"memory_length": 10, "num_bits": 3}, slow=True),
     Case("UmbrellaChain-bsuite", slow=True),
     Case("DiscountingChain-bsuite", shows_limit=True, slow=True),

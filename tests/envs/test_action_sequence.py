@@ -137,6 +137,7 @@ BEST = [
 ]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("name", "memory", "best"),
     [pytest.param(*row, marks=() if row[0] == "recall" else pytest.mark.slow) for row in BEST],
@@ -147,6 +148,7 @@ def test_best_deterministic_policy(name, memory, best):
     assert planned(name, memory) == planned(name, None) >= best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "best"), [("recall", 1 / 27), ("recall_variation", 0.0), ("recall_four", 0.5625)]
 )
@@ -190,6 +192,7 @@ def test_values_that_break_a_rule(rewards, message):
         envs.ActionSequence(rewards)
 
 
+@pytest.mark.slow
 def test_a_game_of_ones_own():
     env = envs.ActionSequence([[0.0, 1.0], [2.0, 3.0]], title="Mine")
     assert (env.name, env.num_actions, env.steps) == ("Mine", 2, 2)

@@ -63,6 +63,7 @@ def _levels(family, theirs):
     yield family, theirs
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [
@@ -132,6 +133,7 @@ def boards_of_ships(size, sizes):
     return boards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "sizes"), [(3, (2, 1)), (4, (2, 3)), (4, (3, 2)), (3, (1, 3, 1))])
 def test_ships_against_enumeration(size, sizes):
     state = resets(envs.Battleship(size, sizes), 100_000)
@@ -149,6 +151,7 @@ def test_ships_against_enumeration(size, sizes):
     assert_distribution([counts.get(key, 0) for key in keys], list(keys.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "level",
     ["Easy", *(pytest.param(level, marks=pytest.mark.slow) for level in ("Medium", "Hard"))],
@@ -172,6 +175,7 @@ def test_ships_against_popgym(level):
     assert_same_distribution(*(np.bincount(b, minlength=13) for b in beside))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "mines"), [(3, 1), (3, 2), (3, 6), (4, 2)])
 def test_every_set_of_mines_is_equally_likely(size, mines):
     state = resets(envs.MineSweeper(size, mines), 50_000)
@@ -194,6 +198,7 @@ def test_mines_are_everywhere(level):
     assert (np.abs(mines.mean(0) - p) < 5 * np.sqrt(p * (1 - p) / len(mines))).all()
 
 
+@pytest.mark.slow
 def test_the_largest_boards():
     """All bits of a word are columns."""
     sizes = (32, 16, 2, 1)
@@ -254,6 +259,7 @@ def expected_minesweeper(size, mines):
     return value[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -104,6 +104,7 @@ def test_positions_and_velocities(env_name):
         assert env.name == f"brax/{env_name}-{suffix}"
 
 
+@pytest.mark.slow
 def test_what_is_shown_of_every_environment():
     """Without physics: the columns of a vector that counts."""
     for env_name, columns in COLUMNS.items():
@@ -124,6 +125,7 @@ def test_a_step_shows_the_same_part_as_a_reset():
     np.testing.assert_array_equal(jax.jit(positions.step)(key, state, action)[0], observation[:2])
 
 
+@pytest.mark.slow
 def test_the_reachers_target_is_shown_once():
     env = BraxEnvironment("reacher", "target_once")
     full = np.arange(1, 12, dtype=np.float32)
@@ -177,6 +179,7 @@ def test_initial_states_have_the_distribution_of_brax():
     assert np.abs(rows).max() < 5 / np.sqrt(n)
 
 
+@pytest.mark.slow
 def test_other_initial_states_are_used():
     env = BraxEnvironment("inverted_pendulum")
     pool = env.draw_initial_states(jax.random.key(3), 2)
@@ -214,6 +217,7 @@ def test_names_and_spaces_do_not_import_brax(monkeypatch):
         assert envs.episode_steps(env, params) == 1000
 
 
+@pytest.mark.slow
 @every_environment
 def test_the_layout_is_that_of_brax(env_name):
     env = BraxEnvironment(env_name)

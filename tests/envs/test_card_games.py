@@ -105,6 +105,7 @@ def decks_of(env, seen):
     return [seen], 13 if isinstance(env, envs.HigherLower) else 4
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("env", slow_but(QUICK, GAMES[:-2]), ids=name_of)
 def test_best_policy_has_return_one(env):
     _, rewards = play(env, "best", 64)
@@ -112,6 +113,7 @@ def test_best_policy_has_return_one(env):
     np.testing.assert_allclose(rewards.sum(axis=1), 1.0, atol=1e-5)
 
 
+@pytest.mark.slow
 @every_game
 def test_random_policy_has_the_expected_return(env):
     """A scored step gives 1 / n with probability p and -1 / n otherwise, whatever happened."""
@@ -127,7 +129,8 @@ def test_random_policy_has_the_expected_return(env):
     assert abs(mean - (2 * p - 1) * scored / n) < 4 * error
 
 
-@pytest.mark.parametrize("env", slow_but(QUICK, GAMES[-2:]), ids=name_of)
+@pytest.mark.slow
+@pytest.mark.parametrize("env", GAMES[-2:], ids=name_of)
 def test_higher_lower_by_peeking_and_by_counting(env):
     n = env.num_cards
     seen, rewards = play(env, "peek", EPISODES)
@@ -145,6 +148,7 @@ def test_higher_lower_by_peeking_and_by_counting(env):
     assert gain.mean() - 84 / 169 > 5 * gain.std() / np.sqrt(EPISODES)
 
 
+@pytest.mark.quick_rows(1)
 @every_game
 def test_an_episode_deals_the_deck(env):
     decks, kinds = decks_of(env, play(env, "random", EPISODES)[0])
@@ -153,6 +157,7 @@ def test_an_episode_deals_the_deck(env):
             assert ((cards == kind).sum(axis=1) == env.num_cards // kinds).all()
 
 
+@pytest.mark.slow
 @every_game
 def test_cards_are_shuffled(env):
     decks, kinds = decks_of(env, play(env, "random", EPISODES)[0])
@@ -164,6 +169,7 @@ def test_cards_are_shuffled(env):
         assert abs((decks[0] == decks[1]).mean() - 1 / kinds) < 5 * error
 
 
+@pytest.mark.slow
 @every_game
 def test_a_reset_permutes_no_deck(env):
     """gymnax resets at every step, so a reset has to be as cheap as dealing a card."""
@@ -181,6 +187,7 @@ def _arguments(env):
     return key, env.reset(key, env.default_params)[1], jnp.int32(0), env.default_params
 
 
+@pytest.mark.quick_rows(1)
 @every_game
 def test_flags_at_the_end_and_at_a_time_limit(env):
     n = env.num_steps + 1
@@ -204,6 +211,7 @@ def test_flags_at_the_end_and_at_a_time_limit(env):
         assert (bool(out[3]), bool(out[4])) == flags
 
 
+@pytest.mark.slow
 def test_the_ring_of_recent_cards_is_empty_after_a_reset():
     env = envs.RepeatPrevious(k=5)
     key, state, action, params = _arguments(env)

@@ -40,6 +40,7 @@ def play(env, actions):
     return jax.device_get(_play(env, keys, actions))
 
 
+@pytest.mark.slow
 @each_deck
 def test_the_board_is_shuffled(deck_type):
     """In whichever order the cards are turned."""
@@ -78,6 +79,7 @@ def random_return(env):
     return value((n // env.kinds,) * env.kinds, 0, steps)
 
 
+@pytest.mark.slow
 @each_deck
 def test_random_clicks_have_the_expected_return(deck_type):
     env = envs.Concentration(deck_type=deck_type)
@@ -117,6 +119,7 @@ def test_turning_all_pairs_gives_one_and_a_pair_of_three_is_none():
         assert state.time == time
 
 
+@pytest.mark.slow
 def test_a_reset_permutes_no_board():
     env = envs.Concentration()
     _, state = env.reset(jax.random.key(0), env.default_params)

@@ -146,7 +146,7 @@ def test_spaces_are_honored(case):
 
 
 # It compiles the environment a second time.
-@parametrize(RUN, quick=["Autoencode", "gravity"])
+@parametrize(RUN, quick=["t_maze"])
 def test_one_program_steps_and_resets_as_many_do(case):
     """No second compilation, the same results with and without `vmap`, and determinism."""
     r = recorded(case)

@@ -156,6 +156,7 @@ every_oracle = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.quick_rows(1)
 @every_oracle
 def test_same_steps_as_popgym(name, options, oracle):
     """Every step of whole episodes and beyond their end, each from our state before it."""
@@ -182,17 +183,14 @@ def test_same_steps_as_popgym(name, options, oracle):
     assert terminated.any() == isinstance(env, envs.CartPole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "oracle"),
-    slow_but(
-        ["PositionOnlyCartPole"],
-        [
-            ("PositionOnlyCartPole", cartpole.PositionOnlyCartPole),
-            ("VelocityOnlyCartPole", velocity_cartpole.VelocityOnlyCartPole),
-            ("PositionOnlyPendulum", pendulum.PositionOnlyPendulum),
-        ],
-        first_of,
-    ),
+    [
+        ("PositionOnlyCartPole", cartpole.PositionOnlyCartPole),
+        ("VelocityOnlyCartPole", velocity_cartpole.VelocityOnlyCartPole),
+        ("PositionOnlyPendulum", pendulum.PositionOnlyPendulum),
+    ],
 )
 def test_same_episodes_as_popgym(name, oracle):
     """Only the first state and the actions are given; each goes its own way for an episode.
@@ -218,20 +216,17 @@ def test_same_episodes_as_popgym(name, oracle):
     assert max(lengths) > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "steps", "lowest", "mean"),
-    slow_but(
-        ["NoisyPositionOnlyPendulumHard"],
-        [
-            ("PositionOnlyCartPoleEasy", 200, 1.0, 1.0),
-            ("VelocityOnlyCartPoleHard", 600, 1.0, 1.0),
-            ("NoisyPositionOnlyCartPoleHard", 200, 1.0, 1.0),
-            # What is missing to 1 is the time that the swing takes, in the worst case from below.
-            ("PositionOnlyPendulumEasy", 200, 0.7, 0.9),
-            ("NoisyPositionOnlyPendulumHard", 200, 0.7, 0.9),
-        ],
-        first_of,
-    ),
+    [
+        ("PositionOnlyCartPoleEasy", 200, 1.0, 1.0),
+        ("VelocityOnlyCartPoleHard", 600, 1.0, 1.0),
+        ("NoisyPositionOnlyCartPoleHard", 200, 1.0, 1.0),
+        # What is missing to 1 is the time that the swing takes, in the worst case from below.
+        ("PositionOnlyPendulumEasy", 200, 0.7, 0.9),
+        ("NoisyPositionOnlyPendulumHard", 200, 0.7, 0.9),
+    ],
 )
 def test_a_controller_that_knows_the_state_has_a_return_near_one(name, steps, lowest, mean):
     env, params = envs.make(name)
@@ -241,6 +236,7 @@ def test_a_controller_that_knows_the_state_has_a_return_near_one(name, steps, lo
     assert returns.mean() > mean - 1e-5
 
 
+@pytest.mark.slow
 def test_a_random_policy_balances_for_a_moment():
     env, _ = envs.make("PositionOnlyCartPole")
     terminated = play(env, 1.0, 200)[1][5]
@@ -249,6 +245,7 @@ def test_a_random_policy_balances_for_a_moment():
     assert abs(length.mean() - 22.3) < 4 * 11.8 / np.sqrt(SEEDS)
 
 
+@pytest.mark.slow
 def test_starts():
     for name, bounds in (
         ("PositionOnlyCartPole", np.full(4, 0.05)),
@@ -290,9 +287,8 @@ def noiseless(env, state):
     return np.stack([np.cos(parts[0]), np.sin(parts[0])], axis=1)
 
 
-@pytest.mark.parametrize(
-    ("name", "oracle"), slow_but(["NoisyPositionOnlyCartPoleEasy"], NOISES, first_of)
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "oracle"), NOISES)
 def test_noise_has_the_distribution_of_popgyms(name, oracle):
     """At resets and at steps; Kolmogorov-Smirnov for two samples, and the standard deviation."""
     env, params = envs.make(name)
@@ -337,6 +333,7 @@ def transitions(env, n):
     return jax.device_get(_transitions(env, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PositionOnlyCartPole", "PositionOnlyPendulum"])
 def test_flags_at_the_end_and_at_a_time_limit(name):
     env, params = envs.make(name, max_episode_length=9)
@@ -358,6 +355,7 @@ def test_flags_at_the_end_and_at_a_time_limit(name):
                 assert abs(float(out[2]) - 1 / 9) < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("torque", "clipped"), [(5.0, 2.0), (-9.0, -2.0), (1.5, 1.5)])
 def test_torques_are_clipped(torque, clipped):
     env, params = envs.make("PositionOnlyPendulum")

@@ -9,7 +9,6 @@ import pytest
 
 from agents import envs
 from agents.envs.checks import check_number
-from tests.cases import slow_but
 
 EPISODES = 4096
 
@@ -79,6 +78,7 @@ def test_copying_has_return_one():
     assert (np.asarray(record[1]) >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     [*(pytest.param(constantly(i), marks=pytest.mark.slow) for i in (0, 1)), uniformly(2)],
@@ -90,6 +90,7 @@ def test_what_does_not_depend_on_the_bits_has_return_zero(policy):
     assert abs(total.mean()) < 4 * error
 
 
+@pytest.mark.slow
 def test_counting_does_not_solve_it():
     record = play(COPY, counted, 20)
     total, count = returns(record), np.asarray(record[4].count[:, 0])
@@ -99,6 +100,7 @@ def test_counting_does_not_solve_it():
     assert total.mean() < 0.35
 
 
+@pytest.mark.slow
 def test_either_value_of_every_bit_is_scored():
     params = COPY.default_params
     bits = jnp.array([1, 0, 0, 1, 1, 0, 0, 0, 0, 0], jnp.int32)
@@ -113,6 +115,7 @@ def test_either_value_of_every_bit_is_scored():
             assert terminated == (time == 11)
 
 
+@pytest.mark.slow
 def test_sequences_are_uniform_and_followed_by_blanks():
     seen, _, terminated, truncated, state = play(COPY, constantly(0), 20)
     count = np.asarray(state.count[:, 0])
@@ -164,7 +167,8 @@ def best_names(advance, steps):
     return names, total
 
 
-@pytest.mark.parametrize("advance", slow_but([0.9], [1.0, 0.9, 0.4]))
+@pytest.mark.slow
+@pytest.mark.parametrize("advance", [1.0, 0.9, 0.4])
 def test_filtering_has_the_best_return(advance):
     env = envs.ThreeState(max_episode_length=30, advance=advance)
     names, best = best_names(advance, 30)
@@ -184,6 +188,7 @@ def test_filtering_has_the_best_return(advance):
     assert best > 1 / 3 + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -198,6 +203,7 @@ def test_three_states_without_memory(policy, expected):
     assert abs(total.mean() - expected) < 4 * total.std() / np.sqrt(EPISODES)
 
 
+@pytest.mark.slow
 def test_the_chain_moves_as_often_as_it_should():
     seen, _, terminated, truncated, state = play(envs.ThreeState(30), constantly(0), 30)
     place = np.asarray(state.place)
@@ -238,6 +244,7 @@ def transitions(corridor):
     return jax.device_get(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("corridor", [1, 2, 10])
 def test_random_return_of_the_t_maze_is_exact(corridor):
     """Of all transitions together; the closed form is that of a walk that pays at its walls."""
@@ -255,6 +262,7 @@ def test_random_return_of_the_t_maze_is_exact(corridor):
         assert abs(total.mean() - 1.45) < 4 * total.std() / np.sqrt(EPISODES)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("corridor", [1, 10])
 def test_best_return_of_the_t_maze_is_four(corridor):
     seen, reward, terminated, truncated, _ = play(envs.TMaze(corridor), remembered, corridor + 1)
@@ -267,6 +275,7 @@ def test_best_return_of_the_t_maze_is_four(corridor):
     assert (np.asarray(seen)[:, corridor] == 3).all()
 
 
+@pytest.mark.slow
 def test_without_memory_half_of_the_turns_are_right():
     policy = lambda seen, time, key: jnp.where(seen[time] == 3, 0, 1)  # noqa: E731
     total = returns(play(envs.TMaze(3), policy, 4))
@@ -274,6 +283,7 @@ def test_without_memory_half_of_the_turns_are_right():
     assert abs(total.mean() - 1.95) < 4 * 2.05 / np.sqrt(EPISODES)
 
 
+@pytest.mark.slow
 def test_walls_and_signs_of_the_t_maze():
     reward, after, seen, terminated = transitions(2)
     bump = np.float32(-0.1)
@@ -292,6 +302,7 @@ def test_walls_and_signs_of_the_t_maze():
         np.testing.assert_array_equal(terminated[north, 2], [True, False, True, False])
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("env", "last"),
     [

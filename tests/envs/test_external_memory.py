@@ -111,6 +111,7 @@ def describe(value):
 QUICK = ("K2", "B2", "O2", "OA2")
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("observations", "actions", "memory"),
     [
@@ -173,6 +174,7 @@ def test_update_rules(observations, actions, memory):
         assert len(np.unique(action // base)) == writes
 
 
+@pytest.mark.slow
 def test_the_environment_behind_it_is_the_same():
     """Rewards, flags, states and the first part of observations, with the same keys."""
     (plain, params), (env, _) = envs.make("gravity"), envs.make("gravity", external_memory="OA2")
@@ -188,6 +190,7 @@ def test_the_environment_behind_it_is_the_same():
         jax.tree.map(np.testing.assert_array_equal, (state, rest), (augmented.env_state, others))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "pattern",
     slow_but(
@@ -219,6 +222,7 @@ def test_nothing_leaks_across_a_reset(pattern):
         np.testing.assert_array_equal(state.memory.ravel(), padded)
 
 
+@pytest.mark.slow
 def test_wrappers_inside_and_outside():
     """Where a limit outside ends an episode, the memory is emptied and statistics inside stay."""
     base = envs.PositionOnlyPendulum()

@@ -60,6 +60,7 @@ def memoryless_value(env, policy):
     return value[cells + env.start[0] * env.columns + env.start[1]]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "options", [{}, COLUMN, {"rows": 4, "columns": 2, "button": (1, 1), "pull": 0.3}]
 )
@@ -93,6 +94,7 @@ def test_transitions(options):
     np.testing.assert_array_equal(reward, terminated.astype(np.float32))
 
 
+@pytest.mark.slow
 def test_an_episode_begins_with_the_force_on():
     env, params = envs.make("gravity")
     observation, state = env.reset(jax.random.key(0), params)
@@ -122,6 +124,7 @@ def returns(env, params, act, episodes=512):
     return np.asarray(jax.jit(jax.vmap(episode))(keys), np.float64)
 
 
+@pytest.mark.slow
 def test_by_default_a_memoryless_policy_is_optimal():
     """Along the bottom, up at the button, back along the top: ten steps, no cell twice."""
     env, params = envs.make("gravity")
@@ -133,6 +136,7 @@ def test_by_default_a_memoryless_policy_is_optimal():
     np.testing.assert_allclose(got, DISCOUNT**9, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_in_a_column_a_memory_is_better():
     """Every memoryless policy, and for each kind of memory one that does as well as sight."""
     env, params = envs.make("gravity", **COLUMN)

@@ -48,6 +48,7 @@ def oracle(make, seed, actions):
     return first, [np.array(x) for x in zip(*rows, strict=True)]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
 def test_steps_equal_those_of_gymnasium(name):
     env, params = envs.make(f"gymnasium/{name}", max_steps_in_episode=LIMIT)
@@ -90,11 +91,13 @@ def check_types(env, params):
     assert out[3].dtype == out[4].dtype == bool
 
 
+@pytest.mark.slow
 def test_types_with_64_bits_enabled():
     assert jax.config.read("jax_enable_x64")
     check_types(*envs.make("gymnasium/CartPole-v1"))
 
 
+@pytest.mark.slow
 def test_types_with_32_bits(float32):
     check_types(*envs.make("gymnasium/CartPole-v1"))
 
@@ -116,6 +119,7 @@ class Numbers(gymnasium.Env):
         return self.observation_space.sample(), 1, False, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("theirs", "kind", "dtype"),
     [
@@ -146,6 +150,7 @@ def test_kinds_of_spaces(theirs, kind, dtype):
     assert state.time == state.ticket == 5
 
 
+@pytest.mark.slow
 def test_a_function_that_makes_an_environment_and_a_limit():
     env, params = envs.from_gymnasium(
         lambda: Numbers(gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(3)),
@@ -162,6 +167,7 @@ def test_a_function_that_makes_an_environment_and_a_limit():
     assert envs.episode_steps(unlimited, params) == 1_000_000_000
 
 
+@pytest.mark.slow
 def test_environments_are_seeded_by_the_key():
     env, params = envs.make("gymnasium/CartPole-v1")
     actions = np.zeros((ENVS, 5), np.int32)
@@ -219,6 +225,7 @@ def ppo(**options):
     )
 
 
+@pytest.mark.slow
 def test_a_policy_collects_a_rollout():
     algorithm = ppo()
     env, params = algorithm.environment

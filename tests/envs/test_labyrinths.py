@@ -105,6 +105,7 @@ def states_of(family, mazes):
     return ExploreState(time, cells, jnp.asarray(packed(explored)), start, start)
 
 
+@pytest.mark.quick_rows(1)
 @levels
 @pytest.mark.parametrize("family", ["LabyrinthEscape", "LabyrinthExplore"])
 def test_same_as_popgym(family, level):
@@ -149,6 +150,7 @@ def test_same_as_popgym(family, level):
     assert any(episode.terminated[-1] for episode in played)
 
 
+@pytest.mark.slow
 def test_random_return_in_a_known_maze():
     """The chain of positions of the uniform policy, by dynamic programming."""
     env, params = envs.make("LabyrinthEscapeEasy")

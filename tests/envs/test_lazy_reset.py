@@ -29,6 +29,7 @@ def flags_of(case, seeds):
     return jnp.asarray(rng.random((seeds, SIZE)) < share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["none", "few", "most", "all"])
 def test_replaced_where_is_a_selection(case):
     keys, scale, old = arguments(2)
@@ -55,6 +56,7 @@ def test_replaced_where_is_a_selection(case):
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y[0]), alone, everywhere)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("case", ["none", "few", "most", "all"])
 def test_nothing_is_made_in_vain(case):
     """As many at once as fit into a chunk, as often as there are chunks of set flags."""
@@ -75,6 +77,7 @@ def test_nothing_is_made_in_vain(case):
     assert made == [(CHUNK,)] * -(-int(flags.sum()) // CHUNK)
 
 
+@pytest.mark.slow
 def test_step_is_the_step_of_gymnax():
     env, params = envs.make("MineSweeperEasy")
     keys = jax.random.split(jax.random.key(2), SIZE)

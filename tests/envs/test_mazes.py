@@ -65,6 +65,7 @@ def rooms_and_passages(is_open):
     )
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "size", [6, 10, *(pytest.param(size, marks=pytest.mark.slow) for size in (18, 30))]
 )
@@ -79,6 +80,7 @@ def test_mazes_are_trees(size):
         assert (distances(maze, origin)[maze] >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [6, 10])
 def test_entrances(size):
     _, start, end = mazes(size, 50_000)
@@ -123,6 +125,7 @@ def dead_ends(is_open):
     return (is_open & (neighbors == 1)).sum((1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "count"),
     [(10, 1500), *(pytest.param(n, 3000, marks=pytest.mark.slow) for n in (14, 18))],

@@ -112,13 +112,10 @@ def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, lim
         assert rewards == {(False, False), (True, False), (True, True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "oracle", "inject"),
-    slow_but(
-        ["MemoryS7"],
-        [("MemoryS7", MemoryEnv, memory_state), ("RedBlueDoors-8x8", RedBlueDoorEnv, doors_state)],
-        operator.itemgetter(0),
-    ),
+    [("MemoryS7", MemoryEnv, memory_state), ("RedBlueDoors-8x8", RedBlueDoorEnv, doors_state)],
 )
 def test_first_states_are_uniform(name, oracle, inject):
     env, params = envs.make(name)
@@ -176,13 +173,10 @@ def best_doors(s):
     return [*to_red, tiles.TOGGLE, *to_blue, tiles.TOGGLE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "best"),
-    slow_but(
-        ["MemoryS7"],
-        [("MemoryS7", best_memory), ("RedBlueDoors-8x8", best_doors)],
-        operator.itemgetter(0),
-    ),
+    [("MemoryS7", best_memory), ("RedBlueDoors-8x8", best_doors)],
 )
 def test_an_oracle_gets_the_reward(name, best):
     env, params = envs.make(name)
@@ -214,6 +208,7 @@ def test_values_that_break_a_rule(make, message):
         make()
 
 
+@pytest.mark.slow
 def test_a_view_is_a_multidiscrete_vector():
     env, params = envs.make("MemoryS7")
     assert env.observation_space(params).nvec == 9 * (11, 6, 3)

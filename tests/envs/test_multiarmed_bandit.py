@@ -44,6 +44,7 @@ def mean_and_error(x):
     return np.mean(x, dtype=np.float64), np.std(x, dtype=np.float64) / np.sqrt(len(x))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("arms", "steps"), [(10, 100), (3, 20)])
 def test_best_and_random_policy_have_the_expected_return(arms, steps):
     env = envs.MultiarmedBandit(arms, steps)
@@ -57,6 +58,7 @@ def test_best_and_random_policy_have_the_expected_return(arms, steps):
     assert abs(mean) < 5 * error < 0.05
 
 
+@pytest.mark.slow
 def test_an_arm_that_always_pays_gives_one():
     env = envs.MultiarmedBandit()
     chances = np.zeros((2, 10))
@@ -67,6 +69,7 @@ def test_an_arm_that_always_pays_gives_one():
     assert (seen[1] == 0).all()
 
 
+@pytest.mark.slow
 def test_arms_are_drawn_when_they_are_pulled():
     """Uniformly, once in an episode, and each by itself."""
     env = envs.MultiarmedBandit(arms=3, episode_length=5)
@@ -95,6 +98,7 @@ def test_arms_are_drawn_when_they_are_pulled():
         assert abs(mean) < 5 * error
 
 
+@pytest.mark.slow
 def test_a_reset_draws_nothing():
     env = envs.MultiarmedBandit()
     program = jax.make_jaxpr(env.reset)(jax.random.key(0), env.default_params)

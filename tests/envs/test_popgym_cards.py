@@ -13,7 +13,6 @@ from popgym.envs import (
 )
 
 from agents import envs
-from tests.cases import slow_but
 from tests.envs.popgym_oracle import assert_same_episode, order_of, our_episodes, stack
 
 SEEDS = 200
@@ -85,6 +84,7 @@ def sizes(space):
     return [int(n) for n in (space.nvec if hasattr(space, "nvec") else [space.n])]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("name", "options", "oracle", "prepare"),
     [
@@ -148,6 +148,7 @@ def clicks(rng, board, waste):
     return np.asarray(script)
 
 
+@pytest.mark.slow
 @CONCENTRATION
 def test_concentration_with_random_clicks(name, oracle):
     """Our board, which is drawn card by card, laid out in theirs."""
@@ -165,6 +166,7 @@ def test_concentration_with_random_clicks(name, oracle):
         assert_same_episode(theirs, episode)
 
 
+@pytest.mark.slow
 @CONCENTRATION
 def test_concentration_with_clicks_that_finish(name, oracle):
     """Their board, laid out in ours."""
@@ -201,22 +203,19 @@ class Luck:
         return next(self.luck) if size is None else self.chances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "oracle"),
-    slow_but(
-        ["MultiarmedBanditEasy"],
-        [
-            ("MultiarmedBanditEasy", {}, multiarmed_bandit.MultiarmedBanditEasy),
-            ("MultiarmedBanditMedium", {}, multiarmed_bandit.MultiarmedBanditMedium),
-            ("MultiarmedBanditHard", {}, multiarmed_bandit.MultiarmedBanditHard),
-            (
-                "MultiarmedBandit",
-                {"arms": 3, "episode_length": 50},
-                lambda: multiarmed_bandit.MultiarmedBandit(3, 50),
-            ),
-        ],
-        lambda row: row[0],
-    ),
+    [
+        ("MultiarmedBanditEasy", {}, multiarmed_bandit.MultiarmedBanditEasy),
+        ("MultiarmedBanditMedium", {}, multiarmed_bandit.MultiarmedBanditMedium),
+        ("MultiarmedBanditHard", {}, multiarmed_bandit.MultiarmedBanditHard),
+        (
+            "MultiarmedBandit",
+            {"arms": 3, "episode_length": 50},
+            lambda: multiarmed_bandit.MultiarmedBandit(3, 50),
+        ),
+    ],
 )
 def test_same_luck_same_episode(name, options, oracle):
     env, params, theirs = make_both(name, options, oracle)

@@ -17,6 +17,7 @@ def test_names():
     assert set(gymnax.registered_envs) - set(names) == {"MNISTBandit-bsuite"}
 
 
+@pytest.mark.slow
 def test_an_environment_registered_with_gymnax_is_known():
     gymnax.registration.register("Mine-v0", envs.RepeatFirst)
     try:
@@ -29,6 +30,7 @@ def test_an_environment_registered_with_gymnax_is_known():
         del gymnax.registration._registry["Mine-v0"]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("level", "decks", "k", "steps"),
     [("Easy", 1, 4, 51), ("Medium", 2, 32, 103), ("Hard", 3, 64, 155)],
@@ -39,6 +41,7 @@ def test_repeat_previous_levels(level, decks, k, steps):
     assert envs.episode_steps(env, params) == steps
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("level", "decks", "steps"), [("Easy", 1, 51), ("Medium", 8, 415), ("Hard", 16, 831)]
 )
@@ -149,6 +152,7 @@ def test_options_of_the_wrong_kind(name, options, message):
         envs.make(name, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["CartPole-v1", "UmbrellaChain-bsuite", "FourRooms-misc"])
 def test_the_adapter_changes_types_only(name, float32):
     env, params = envs.make(name)
@@ -182,6 +186,7 @@ HALVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES)
 def test_half_a_frame_is_hidden(half):
     env, params = envs.make("Asterix-MinAtar", mask=half)
@@ -193,6 +198,7 @@ def test_half_a_frame_is_hidden(half):
     assert env.name == "Asterix-MinAtar"
 
 
+@pytest.mark.slow
 def test_hidden_and_flickering_frames():
     env, params = envs.make("Freeway-MinAtar", mask="left", flicker=0.5, max_steps_in_episode=7)
     assert isinstance(env, envs.wrappers.Flicker)
@@ -228,6 +234,7 @@ def test_options_of_frames_that_break_a_rule(name, options, message):
         envs.make(name, **options)
 
 
+@pytest.mark.slow
 def test_the_time_limit_of_a_wrapped_environment():
     env, params = envs.make("CartPole-v1", max_steps_in_episode=9)
     assert envs.episode_steps(envs.wrappers.Log(env), params) == 9

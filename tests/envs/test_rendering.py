@@ -69,6 +69,7 @@ def test_every_level_has_a_picture(case):
     check_render(env, params, state, observation)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "case", slow_but(QUICK, FAMILIES.values(), lambda case: case.name), ids=str
 )
@@ -85,6 +86,7 @@ def test_every_environment_has_pictures_that_show_its_state(case):
     assert any(differs) or case.name == "SimpleBandit-bsuite"  # which always shows a 1
 
 
+@pytest.mark.slow
 def test_hidden_truth_is_drawn():
     env, params = envs.make("MineSweeperEasy")
     state = env.reset(jax.random.key(0), params)[1]
@@ -93,6 +95,7 @@ def test_hidden_truth_is_drawn():
     assert (envs.render(env, params, state) != envs.render(env, params, moved)).any()
 
 
+@pytest.mark.slow
 def test_scale_is_pixels_per_cell():
     env, params = envs.make("BattleshipEasy")
     state = jax.jit(env.reset)(jax.random.key(0), params)[1]
@@ -113,6 +116,7 @@ def test_only_environments_are_drawn():
         envs.render("gravity", None, None)
 
 
+@pytest.mark.slow
 def test_a_wrapper_shows_what_is_inside():
     env, params = envs.make("RepeatFirst")
     observation, state = env.reset(jax.random.key(0), params)

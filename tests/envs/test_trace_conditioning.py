@@ -97,6 +97,7 @@ def test_intervals(expected_isi, low, high):
         assert ((counts - expected) ** 2 / expected).sum() < len(counts) - 1 + 5 * deviation
 
 
+@pytest.mark.slow
 def test_durations():
     for observation in streams(10)[0]:
         assert (durations(observation[:, 0]) == 2).all()
@@ -104,6 +105,7 @@ def test_durations():
             assert (durations(stimulus) == 4).all()
 
 
+@pytest.mark.slow
 def test_distractors_begin_at_their_rates():
     observation = np.concatenate(streams(10)[0])
     for i, stimulus in enumerate(observation[:, 2:].T, start=1):
@@ -135,6 +137,7 @@ def test_targets_by_hand():
     np.testing.assert_allclose(both[:, 1], 2 * np.asarray(expected), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_streams_targets_know_what_comes_after_its_end():
     env = envs.TraceConditioning(num_distractors=1, min_iti=3, max_iti=9)
     key = jax.random.key(0)
@@ -147,6 +150,7 @@ def test_a_streams_targets_know_what_comes_after_its_end():
     np.testing.assert_allclose(short_target, target[:150], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_environment_rewards_the_us_so_that_its_return_is_the_target():
     env, params = envs.make("trace_conditioning", min_iti=5, max_iti=9)
 
@@ -168,6 +172,7 @@ def test_the_environment_rewards_the_us_so_that_its_return_is_the_target():
     np.testing.assert_allclose(target, discounted[::-1], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_overlapping_stimuli():
     """With an ISI of 2 the US begins while the CS is still on."""
     env = envs.TraceConditioning(2, 0, min_iti=10, max_iti=10)

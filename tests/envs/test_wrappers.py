@@ -51,17 +51,20 @@ def check_types(env):
     assert first[0].dtype == space.dtype
 
 
+@pytest.mark.quick_rows(1)
 @every_wrapper
 def test_types_with_64_bits_enabled(env):
     assert jax.config.read("jax_enable_x64")
     check_types(env)
 
 
+@pytest.mark.slow
 @every_wrapper
 def test_types_with_32_bits(env, float32):
     check_types(env)
 
 
+@pytest.mark.slow
 @every_wrapper
 def test_what_is_handed_on(env):
     params = env.default_params
@@ -73,6 +76,7 @@ def test_what_is_handed_on(env):
     assert not env.is_truncated(state, params)
 
 
+@pytest.mark.slow
 def test_an_agent_compiles_a_wrapped_environment_once():
     env = wrappers.PreviousActionReward(wrappers.NormalizeObservation(wrappers.Log(Walk())))
     step = jax.jit(env.step)

@@ -90,6 +90,7 @@ def test_log():
                 total, length = np.float32(0), 0
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("limit", slow_but([4, 50], [1, 4, 9, 50]))
 def test_time_limit(limit):
     """Against a loop that steps the environment by itself and resets it where the limit is met."""
@@ -125,6 +126,7 @@ def test_time_limit(limit):
     assert envs.episode_steps(env, params) == min(limit, 9)
 
 
+@pytest.mark.slow
 def test_a_time_limit_does_not_truncate_what_terminates():
     env = wrappers.TimeLimit(Walk(), 3)
     params = env.default_params
@@ -158,6 +160,7 @@ def check_statistics(statistics, samples, e):
         assert len(np.unique(last.mean)) == samples[0].size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["vector", "frame"])
 def test_normalize_observation(form):
     r, base = record(wrappers.NormalizeObservation(Walk(form), limit=2.5)), plain(form)
@@ -179,7 +182,8 @@ def test_normalize_observation(form):
     assert np.abs(r.observation).max() == 2.5
 
 
-@pytest.mark.parametrize("outside", slow_but([True], [True, False]))
+@pytest.mark.slow
+@pytest.mark.parametrize("outside", [True, False])
 def test_statistics_outlive_the_episodes_that_a_time_limit_ends(outside):
     limited = wrappers.TimeLimit(Walk(), 4)
     if outside:
@@ -194,6 +198,7 @@ def test_statistics_outlive_the_episodes_that_a_time_limit_ends(outside):
         check_statistics(r.state.own if outside else r.state.env_state.own, samples, e)
 
 
+@pytest.mark.slow
 def test_normalize_reward():
     env = wrappers.NormalizeReward(Walk(), discount=0.9, limit=1.5)
     r, base = record(env), plain()
@@ -214,6 +219,7 @@ def test_normalize_reward():
     assert r.reward[:, 5:].min() < 1.5
 
 
+@pytest.mark.slow
 def test_statistics_of_many_large_samples():
     """Welford's update does not cancel: a mean far from zero leaves the variance right."""
     samples = 1000 + np.random.default_rng(0).normal(size=(20_000, 2)).astype(np.float32)

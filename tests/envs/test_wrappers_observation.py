@@ -28,6 +28,7 @@ def test_mask():
     assert env.observation_space().shape == (2,)
 
 
+@pytest.mark.slow
 def test_mask_of_several_discrete_numbers():
     class Pair(Walk):
         def observation_space(self, params):
@@ -41,6 +42,7 @@ def test_mask_of_several_discrete_numbers():
     np.testing.assert_array_equal(env.reset(jax.random.key(0))[0], [4])
 
 
+@pytest.mark.slow
 def test_hide():
     hidden = np.zeros((2, 3, 1), bool)
     hidden[1, :2] = True
@@ -49,6 +51,7 @@ def test_hide():
     assert not np.any(env.observation_space().high[hidden])
 
 
+@pytest.mark.slow
 def test_flatten_a_frame():
     env = wrappers.Flatten(Walk("frame"))
     check_each(env, plain("frame"), lambda x: x.reshape(*x.shape[:-3], 6))
@@ -75,6 +78,7 @@ def test_one_hot():
     assert env.observation_space().shape == (4,)
 
 
+@pytest.mark.slow
 def test_one_hot_of_several_discrete_numbers():
     class Pair(Walk):
         def observation_space(self, params):
@@ -87,6 +91,7 @@ def test_one_hot_of_several_discrete_numbers():
     np.testing.assert_array_equal(observation, [0, 1, 0, 0, 1])
 
 
+@pytest.mark.slow
 def test_noise():
     scale = np.array([0, 0.5, 2], np.float32)
     r, base = record(wrappers.Noise(Walk(), scale)), plain(splits=1)
@@ -107,6 +112,7 @@ def test_noise():
     assert abs(np.corrcoef(samples.T)[0, 1]) < 5 / np.sqrt(n)
 
 
+@pytest.mark.slow
 def test_two_wrappers_draw_independently():
     one, both = (
         record(wrappers.Noise(Walk(), 1.0)),
@@ -119,6 +125,7 @@ def test_two_wrappers_draw_independently():
     assert abs(correlation) < 5 / np.sqrt(outer.size)
 
 
+@pytest.mark.slow
 def test_flicker():
     r, base = record(wrappers.Flicker(Walk("frame"), 0.3)), plain("frame", splits=1)
     check_rest(r, base)
@@ -137,6 +144,7 @@ def test_flicker():
     assert abs(samples.mean() - 0.3) < 5 * np.sqrt(0.21 / len(samples))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("probability", "lost"), [(0.0, False), (1.0, True)])
 def test_flicker_never_and_always(probability, lost):
     env = wrappers.Flicker(Walk(), probability)

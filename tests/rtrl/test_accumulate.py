@@ -39,7 +39,8 @@ def check(memory, carry, xs, begin, weights, segment, present):
     return sensitivity
 
 
-@pytest.mark.parametrize("segment", slow_but([4], [1, 4, TIME]))
+@pytest.mark.slow
+@pytest.mark.parametrize("segment", [1, 4, TIME])
 @given(seed=forms.seeds, begin=forms.borders())
 def test_a_stack_of_one_layer(segment, seed, begin):
     memory, carry, xs, weights = forms.problem(STACK, seed)
@@ -48,7 +49,8 @@ def test_a_stack_of_one_layer(segment, seed, begin):
     assert_close(got, ends[-1][1][1])
 
 
-@pytest.mark.parametrize("segment", slow_but([4], [1, 4, TIME]))
+@pytest.mark.slow
+@pytest.mark.parametrize("segment", [1, 4, TIME])
 @given(seed=forms.seeds, begin=forms.borders())
 def test_an_encoder_and_a_head(segment, seed, begin):
     """The memory and the head exactly; the encoder in front learns from the present segment."""
@@ -59,6 +61,7 @@ def test_an_encoder_and_a_head(segment, seed, begin):
     check(network, carry, xs, begin, weights, segment, ("encoder",))
 
 
+@pytest.mark.slow
 def test_without_begin_and_targets():
     memory, carry, xs, _ = forms.problem(RTU, 0)
     weights = np.ones((TIME, memory.outputs))
@@ -134,6 +137,7 @@ LARGER = [
 ]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("case", "hidden", "inputs"), LARGER, ids=lambda x: getattr(x, "name", None)
 )

@@ -71,6 +71,7 @@ def brute_force(cell, choice):
     return sensitivity, unravel
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("choice", ["snap1", "rflo"])
 @pytest.mark.parametrize("name", EVERY)
 def test_local_sensitivities_are_the_masked_recursion(name, choice):
@@ -95,6 +96,7 @@ def test_local_sensitivities_are_the_masked_recursion(name, choice):
     jax.tree.map(lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10, atol=1e-14), got, exact)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("choice", ["snap1", "rflo", "uoro"])
 @pytest.mark.parametrize("name", EVERY)
 def test_one_segment_is_exact_and_values_never_change(name, choice):
@@ -108,6 +110,7 @@ def test_one_segment_is_exact_and_values_never_change(name, choice):
     np.testing.assert_allclose(ys, values, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_local_approximations_are_biased_and_snap_less_than_rflo():
     """The cosine with the exact gradient, over segments of one step."""
     cosines = {}
@@ -118,7 +121,8 @@ def test_local_approximations_are_biased_and_snap_less_than_rflo():
     assert 0.5 < cosines["snap1"] < 1 - 1e-6 and 0.3 < cosines["rflo"] < 1 - 1e-6
 
 
-@pytest.mark.parametrize("name", slow_but(["gru"], ["gru", "deltanet"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gru", "deltanet"])
 def test_uoro_is_unbiased(name):
     """The mean over random signs is the exact gradient, within five standard errors."""
     build = lambda choice: zoo.get(  # noqa: E731

@@ -64,6 +64,7 @@ def carried(p, h, s):
     return jnp.sum(jax.lax.scan(step, (h, s), jnp.stack([G / 2, G / 2]))[1])
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("function", [loss, checkpointed, scanned, carried, jax.jit(loss)])
 def test_under_transformations(function):
     p, s = parameters(), sensitivity()
@@ -120,6 +121,7 @@ def _complex_update(p, h, x):
     return jax.lax.complex(jnp.cos(p["r"]), jnp.sin(p["r"])) * 0.9 * h + p["w"] @ x
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense()])
 def test_complex_states_with_real_and_complex_parameters(structure):
     """Steps of `supply` and `roll` against autodiff through the loop; a reset in the middle."""

@@ -45,6 +45,7 @@ def assert_close(got, expected):
     )
 
 
+@pytest.mark.quick_rows(1)
 @every_monoid
 @given(st.integers(0, 10_000), st.tuples(*[st.booleans()] * 3))
 def test_resettable_is_associative_and_keeps_the_identity(name, seed, flags):
@@ -58,6 +59,7 @@ def test_resettable_is_associative_and_keeps_the_identity(name, seed, flags):
     assert_close(operator(one, neutral), one)
 
 
+@pytest.mark.quick_rows(1)
 @every_monoid
 def test_a_begin_discards_what_is_earlier_and_is_remembered(name):
     combine, element, _ = MONOIDS[name]
@@ -85,6 +87,7 @@ def loop(combine, elements, begin, initial, reverse):
     return jax.tree.map(lambda *x: np.stack(x), *out)
 
 
+@pytest.mark.quick_rows(1)
 @every_monoid
 @pytest.mark.parametrize("carried", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -97,6 +100,7 @@ def test_all_eight_reset_patterns(name, carried, reverse):
         assert_close(got, loop(combine, elements, begin, initial, reverse))
 
 
+@pytest.mark.quick_rows(1)
 @every_monoid
 @pytest.mark.parametrize("reverse", [False, True])
 @given(seed=st.integers(0, 10_000))
@@ -115,6 +119,7 @@ def test_longer_sequences_in_chunks(name, reverse, seed):
         initial = jax.tree.map(lambda x: x[0 if reverse else -1], got)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_without_begin(reverse):
     elements, initial = jnp.arange(1.0, 6.0), jnp.array(10.0)

@@ -78,6 +78,7 @@ def test_values_and_gradients_equal_the_loop(
         np.testing.assert_allclose(mine / size, theirs / size, atol=1e-12, rtol=0)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_all_eight_reset_patterns(method):
     a, b, h0, _, _ = case(0, 3, (2,), True, True)
@@ -87,6 +88,7 @@ def test_all_eight_reset_patterns(method):
     np.testing.assert_allclose(got, expected, atol=1e-13)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("method", slow_but(["auto", "chunked"], METHODS))
 def test_a_nan_does_not_survive_a_reset(method):
     a, b, h0, _, _ = case(1, 9, (2,), False, True)
@@ -106,6 +108,7 @@ def test_a_nan_does_not_survive_a_reset(method):
 SHAPES = [(), (3,), (1, 3), (2, 3), (1, 1, 3), (6, 1, 3), (6, 2, 1), (6, 1, 1)]
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("shape", slow_but([(3,), (6, 1, 3)], SHAPES, several=False), ids=str)
 def test_broadcasting_of_coefficients(shape):
     a = normal(np.random.default_rng(3), shape, False)

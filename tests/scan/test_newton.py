@@ -100,6 +100,7 @@ def test_where_it_does_not_converge_the_loop_takes_over():
     np.testing.assert_allclose(states, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_under_vmap_each_sequence_is_its_own():
     cell = cell_named("rtu-tanh")
     xs = jax.random.normal(jax.random.key(0), (3, 20, 3)) * jnp.array([0.1, 1, 10])[:, None, None]
@@ -109,6 +110,7 @@ def test_under_vmap_each_sequence_is_its_own():
     np.testing.assert_allclose(run("newton"), run("sequential"), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_nan_spoils_what_comes_after_it_and_no_more():
     cell = cell_named("rtu-tanh")
     xs = jnp.ones((20, 3)).at[7].set(jnp.nan)

@@ -85,6 +85,7 @@ def assert_close(got, expected):
     )
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("begin", slow_but(["some"], BEGINS))
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_gradients_are_those_of_the_loop(name, begin, platform):
@@ -96,7 +97,8 @@ def test_gradients_are_those_of_the_loop(name, begin, platform):
     np.testing.assert_array_equal(got[1][0]["unused"], 0)
 
 
-@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECURRENCES)
 def test_second_derivatives_are_those_of_the_loop(name):
     ours, loop, arguments = losses(name, FLAGS)
 
@@ -109,6 +111,7 @@ def test_second_derivatives_are_those_of_the_loop(name):
     assert_close(along(ours), along(loop))
 
 
+@pytest.mark.slow
 def test_sequences_side_by_side():
     ours, loop, (p, state, xs) = losses("two components", FLAGS)
     batch = jnp.stack([xs, 2 * xs, -xs])
@@ -137,6 +140,7 @@ def test_known_states_are_differentiated_and_not_computed():
     assert "scan" not in forward.replace("scan.nonlinear", "") and "while" not in forward
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
 def test_no_nan_crosses_the_border_of_an_episode(name, platform):
     update, state, coupling = RECURRENCES[name]
@@ -156,6 +160,7 @@ def test_no_nan_crosses_the_border_of_an_episode(name, platform):
     assert_close(of_xs[4:], gradient)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("width", slow_but([2], [1, 2, 3]))
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("begin", slow_but(["some"], ["none", "some"]))

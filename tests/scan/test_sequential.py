@@ -20,6 +20,7 @@ def inputs(time):
     return {"u": jnp.asarray(rng.normal(size=(time, 2))), "v": jnp.asarray(rng.normal(size=time))}
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("begin", [None, [0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 1]])
 def test_equals_a_python_loop(begin):
     xs = jax.tree.map(lambda x: x if x.ndim == 2 else x[:, None], inputs(4))
@@ -43,6 +44,7 @@ def test_begin_needs_an_initial_state():
         scan.sequential(lambda h, x: h + x, jnp.zeros(2), jnp.ones((3, 2)), jnp.zeros(3, bool))
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("begin", [False, True, jnp.array(False), jnp.array(True)])
 def test_reset_selects(begin):
     got = scan.reset(begin, INITIAL, STATE)

@@ -52,6 +52,7 @@ def test_lru(float32):
     forms.assert_close(ours(cell, *problem()), theirs(other, *problem()), 2e-5)
 
 
+@pytest.mark.slow
 def test_mgu(float32):
     other = memax_mgu.MGU(WIDTH, key=jax.random.key(0))
     cell = zoo.MGU(WIDTH, WIDTH, key=jax.random.key(1))

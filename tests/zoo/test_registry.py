@@ -169,6 +169,7 @@ def test_parameter_counts_of_the_control_experiments():
     assert count(zoo.get("gru", hidden=64)) == 24_832
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["rtu", "lru"])
 def test_eigenvalues_are_uniform_on_a_ring(name):
     options = {"outputs": 1} if name == "lru" else {}
@@ -183,6 +184,7 @@ def test_eigenvalues_are_uniform_on_a_ring(name):
     assert abs(np.corrcoef(area, phase)[0, 1]) < 0.03
 
 
+@pytest.mark.slow
 def test_weights_of_the_lru_have_the_paper_variances():
     cell = zoo.get("lru", hidden=300, inputs=200, outputs=200)
     for leaf, variance in [
@@ -193,6 +195,7 @@ def test_weights_of_the_lru_have_the_paper_variances():
         assert abs(np.mean(leaf)) < 5 * math.sqrt(variance / leaf.size)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("limits", [(0.0, 1.0), (0.99999, 1.0), (0.0, 1e-3)])
 def test_gamma_normalizes(limits):
     """γ = √(1 - r²), derived in the RTU, the initial value of a parameter in the LRU."""

@@ -99,6 +99,7 @@ def test_nonlinear_equations():
         np.testing.assert_allclose(y, np.concatenate([h1, h2]), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("phase", ["exp", "direct"])
 @pytest.mark.parametrize("modulus", ["exp_exp", "exp", "sigmoid", "direct"])
 def test_parameterisations_start_the_same_and_are_normalized(modulus, phase):

@@ -52,6 +52,7 @@ def _behind_lower(memory, carry, xs, begin, weights, lengths):
     return truncated.blocks[0].value, truncated.blocks[0].gate
 
 
+@pytest.mark.slow
 def test_what_is_lost_below_is_small():
     """The path through the upper state across a border: the lower cell's gradient is close."""
     cosines, truncated_cosines = [], []
@@ -121,6 +122,7 @@ def test_exact_credit_is_that_of_bptt(case, seed, begin, lengths):
     assert_close(gradient, (exact, d_xs))
 
 
+@pytest.mark.slow
 def test_an_encoder_in_front_of_exact_credit_learns_from_the_present_segment():
     memory, carry, _, _ = forms.problem(_deep(["rtu", "gru"]), 0, inputs=2, hidden=2)
     network = Network(memory, 5, key=jax.random.key(0))
@@ -147,6 +149,7 @@ def test_an_encoder_in_front_of_exact_credit_learns_from_the_present_segment():
     assert_close(got.encoder, truncated.encoder)
 
 
+@pytest.mark.slow
 def test_the_memory_of_exact_credit_is_states_times_parameters():
     """Of what is in front of a state: the last layer's way out has no sensitivity."""
     stack = zoo.get("rtu", hidden=3, inputs=2, layers=2, credit="exact")

@@ -92,6 +92,7 @@ def test_the_second_call_does_not_compile(case):
     assert len(traces) == 1
 
 
+@pytest.mark.quick_rows(1)
 @every_cell
 @pytest.mark.parametrize("length", [1, 4])
 def test_nothing_flows_through_a_carry(case, length):
@@ -118,6 +119,7 @@ def test_nothing_flows_through_a_carry(case, length):
             np.testing.assert_array_equal(leaf, 0)
 
 
+@pytest.mark.quick_rows(1)
 @every_cell
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_nan_does_not_survive_a_begin(case, bad):
@@ -173,6 +175,7 @@ def test_float32(case):
         assert all(x.dtype in (jnp.float32, jnp.complex64) for x in jax.tree.leaves(state))
 
 
+@pytest.mark.slow
 @for_each(DISTINCT, quick=["rtu"])
 def test_a_hundred_thousand_steps(case, float32):
     """Random, huge and all-zero inputs: finite, bounded, and steps agree with the scan."""
@@ -265,6 +268,7 @@ def test_a_dense_cell_is_found_out():
     assert np.any(of_state & ~np.eye(len(of_state), dtype=bool))
 
 
+@pytest.mark.quick_rows(1)
 @diagonal_cells
 @pytest.mark.parametrize("wrapper", [AsDense, WithDense])
 def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
@@ -284,6 +288,7 @@ def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
     assert_close(dense_d_xs, d_xs)
 
 
+@pytest.mark.slow
 def test_a_cell_may_have_complex_parameters():
     """They say nothing of the inputs, which stay real."""
     cell = ComplexParameter(3, 4, key=jax.random.key(0))

@@ -1,10 +1,11 @@
-"""Run README's Python examples against the installed packages, outside the repository.
+"""Run README's Python examples and the installed command, outside the repository.
 
 Usage: `python quick_start.py README.md`, in a folder that does not hold the packages. Examples
 that train are left to `make train`.
 """
 
 import re
+import runpy
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -28,3 +29,7 @@ if not blocks:
 for block in blocks:
     exec(compile(block, str(readme), "exec"), {"__name__": "readme"})
 print(f"trace-zoo {version('trace-zoo')}: {len(blocks)} examples of README ran")
+
+# In this process, because importing the packages a second time takes longer than the command does.
+sys.argv = [str(Path(sys.executable).with_name("trace-zoo")), "envs"]
+runpy.run_path(sys.argv[0], run_name="__main__")  # it exits with the command's code

@@ -1,8 +1,9 @@
-"""A process that crashes costs the one test that it ran."""
+"""Which tests are quick, and what a process that crashes costs: the one test that it ran."""
 
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,16 @@ def test_it(number, letter):
         time.sleep(2)  # until what went before is reported
         os._exit(3)
 """
+
+
+def test_of_a_table_the_first_rows_are_quick(request):
+    tables = [item for item in request.session.items if item.get_closest_marker("quick_rows")]
+    if not tables:
+        pytest.skip("no such table was collected")
+    quick = [item for item in tables if not item.get_closest_marker("slow")]
+    rows = Counter(item.nodeid.partition("[")[0] for item in quick)
+    most = {item.nodeid.partition("[")[0]: item.get_closest_marker("quick_rows") for item in quick}
+    assert {test: count for test, count in rows.items() if count > most[test].args[0]} == {}
 
 
 @pytest.mark.slow

@@ -56,11 +56,11 @@ def iterations(ppo, count, key=0):
     return state, metrics
 
 
-@pytest.mark.slow
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("gradient", "memory"),
     [
-        *(("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl", "rtu"), ("rtrl step", "rtu")),
+        *(("rtrl", "rtu"), ("bptt", "rtu"), ("tbptt", "rtu"), ("rtrl step", "rtu")),
         *(("rtrl refreshed", "rtu"), ("rtrl", "gru"), ("rtrl", "nonlinear")),
     ],
 )

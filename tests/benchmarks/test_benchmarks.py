@@ -58,7 +58,7 @@ def test_cells_are_compared_at_equal_state(name, hidden):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "constant"),
-    [("complex64", False), pytest.param("float32", True, marks=pytest.mark.slow)],
+    [("complex64", False), ("float32", True)],
 )
 def test_solvers_agree(dtype, constant):
     given = scans.arguments(5, (2, 3), dtype, constant)

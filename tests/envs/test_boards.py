@@ -154,7 +154,7 @@ def test_ships_against_enumeration(size, sizes):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "level",
-    ["Easy", *(pytest.param(level, marks=pytest.mark.slow) for level in ("Medium", "Hard"))],
+    ["Easy", "Medium", "Hard"],
 )
 def test_ships_against_popgym(level):
     """How often each cell is covered, and how many cells with a covered one to the right."""
@@ -265,8 +265,8 @@ def expected_minesweeper(size, mines):
     [
         ("BattleshipEasy", (expected_battleship, 8, 12)),
         ("MineSweeperEasy", (expected_minesweeper, 4, 2)),
-        pytest.param("BattleshipHard", (expected_battleship, 12, 12), marks=pytest.mark.slow),
-        pytest.param("MineSweeperHard", (expected_minesweeper, 8, 10), marks=pytest.mark.slow),
+        ("BattleshipHard", (expected_battleship, 12, 12)),
+        ("MineSweeperHard", (expected_minesweeper, 8, 10)),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )

@@ -66,9 +66,7 @@ def rooms_and_passages(is_open):
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.parametrize(
-    "size", [6, 10, *(pytest.param(size, marks=pytest.mark.slow) for size in (18, 30))]
-)
+@pytest.mark.parametrize("size", [6, 10, 18, 30])
 def test_mazes_are_trees(size):
     is_open, *_ = mazes(size, 2000)
     rooms, passages = rooms_and_passages(is_open)
@@ -128,7 +126,7 @@ def dead_ends(is_open):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "count"),
-    [(10, 1500), *(pytest.param(n, 3000, marks=pytest.mark.slow) for n in (14, 18))],
+    [(10, 1500), (14, 3000), (18, 3000)],
 )
 def test_mazes_are_like_those_of_mazelib(size, count):
     ours, theirs = mazes(size, 20_000), popgym_mazes(size, count)

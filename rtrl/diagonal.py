@@ -87,14 +87,9 @@ class Diagonal(AbstractStructure):
             ones = [jnp.ones_like(c) if j == k else jnp.zeros_like(c) for j, c in enumerate(leaves)]
             return treedef.unflatten(ones)
 
-        if count <= 1:
-            rows = [derivative(pullback, probe(k)) for k in range(count)]
-        else:  # side by side: one backward pass through the segment, wider
-            probes = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(probe, range(count)))
-            together = jax.vmap(lambda probe: derivative(pullback, probe))(probes)
-            rows = [jax.tree.map(lambda x, k=k: x[k], together) for k in range(count)]
         advanced = []
-        for immediate, jacobian in rows:
+        for k in range(count):
+            immediate, jacobian = derivative(pullback, probe(k))
             factors = self._tracked(jax.tree.leaves(jacobian))
             advanced.append(
                 jax.tree.map(

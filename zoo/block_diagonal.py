@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from zoo._activations import activation as activation_of
 from zoo._init import check_sizes, linear_weights, ring
+from zoo._join import join
 from zoo.kinds import AbstractDiagonalCell
 
 Pair = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
@@ -81,10 +82,10 @@ class BlockDiagonal(AbstractDiagonalCell):
         h1, h2 = state
         act = activation_of(self.activation)
         return (
-            act(self.a[:, 0, 0] * h1 + self.a[:, 0, 1] * h2 + self.w1 @ x),
-            act(self.a[:, 1, 0] * h1 + self.a[:, 1, 1] * h2 + self.w2 @ x),
+            act(self.a[:, 0, 0] * h1 + self.a[:, 0, 1] * h2 + x @ self.w1.T),
+            act(self.a[:, 1, 0] * h1 + self.a[:, 1, 1] * h2 + x @ self.w2.T),
         )
 
     def readout(self, state: Pair, x: Array) -> Float[Array, " outputs"]:
         """`[h1'; h2']`."""
-        return jnp.concatenate(state)
+        return join(*state)

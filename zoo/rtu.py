@@ -7,6 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 from zoo._activations import activation as activation_of
 from zoo._init import check_sizes, linear_weights, ring
+from zoo._join import join
 from zoo.kinds import AbstractDiagonalCell, AbstractTimeInvariantCell
 
 _MODULI = ("exp_exp", "exp", "sigmoid", "direct")
@@ -132,7 +133,7 @@ class RTU(AbstractTimeInvariantCell):
 
     def readout(self, state: Complex[Array, " hidden"], x: Array) -> Float[Array, " outputs"]:
         """`act([h1; h2])`."""
-        return activation_of(self.activation)(jnp.concatenate([state.real, state.imag]))
+        return activation_of(self.activation)(join(state.real, state.imag))
 
 
 class NonlinearRTU(AbstractDiagonalCell):
@@ -195,10 +196,10 @@ class NonlinearRTU(AbstractDiagonalCell):
         g, phi, gamma = p.rotation()
         act = activation_of(self.activation)
         return (
-            act(g * h1 - phi * h2 + gamma * (p.w1 @ x)),
-            act(g * h2 + phi * h1 + gamma * (p.w2 @ x)),
+            act(g * h1 - phi * h2 + gamma * (x @ p.w1.T)),
+            act(g * h2 + phi * h1 + gamma * (x @ p.w2.T)),
         )
 
     def readout(self, state, x: Array) -> Float[Array, " outputs"]:
         """`[h1; h2]`."""
-        return jnp.concatenate(state)
+        return join(*state)

@@ -22,7 +22,7 @@ from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete
 from benchmarks._measure import ratio as _ratio
 
 BASELINE = "lax.associative_scan"
-METHODS = ("auto", "sequential", "chunked", "associative")
+METHODS = ("auto", "sequential", "associative")
 LARGEST_BYTES = 10**9
 # The baseline's gradient keeps every level of its tree: minutes and many gigabytes above this.
 LARGEST_BASELINE_GRADIENT = 65_536 * 256

@@ -1,16 +1,15 @@
-"""The three ways to solve an elementwise linear recurrence, and the adjoint of each.
+"""The two ways to solve an elementwise linear recurrence, and the adjoint of each.
 
 Shapes, fixed by `scan.linear`: `b` and `h` are `[time, *features]`; `a` has the rank of `b` when it
 varies in time and one axis less when it does not; `begin` is `None` or has the rank of `b`.
 """
 
-import math
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
-Method = Literal["sequential", "chunked", "associative"]
+Method = Literal["sequential", "associative"]
 
 
 def solve(method: Method, a, b, h0, begin, *, reverse: bool):
@@ -23,7 +22,7 @@ def solve(method: Method, a, b, h0, begin, *, reverse: bool):
     if reverse:
         a, b = a[::-1], b[::-1]
         begin = None if begin is None else begin[::-1]
-    h = (_chunked if method == "chunked" else _associative)(a, b, h0, begin)
+    h = _associative(a, b, h0, begin)
     return h[::-1] if reverse else h
 
 
@@ -124,51 +123,3 @@ def _associative(a, b, h0, begin):
         carried = jnp.where(begin[0], 0, carried)
     b = b.at[0].add(carried)
     return jax.lax.associative_scan(combine, (jnp.broadcast_to(a, b.shape), b, begin))[1]
-
-
-def _chunked(a, b, h0, begin):
-    """Loops over chunks side by side, then one loop over their ends, then a correction.
-
-    The loop runs about 2 √time times instead of time times, on arrays √time times as wide.
-    """
-    time = b.shape[0]
-    length = max(1, math.isqrt(time))
-    chunks = -(-time // length)
-
-    def split(x, fill):
-        padding = [(0, chunks * length - time)] + [(0, 0)] * (x.ndim - 1)
-        x = jnp.pad(x, padding, constant_values=fill)
-        return jnp.moveaxis(x.reshape(chunks, length, *x.shape[1:]), 1, 0)
-
-    a_split, b_split = split(jnp.broadcast_to(a, b.shape), 1), split(b, 0)
-    begin_split = None if begin is None else split(begin, False)
-
-    def inside(carry, inputs):
-        factor, h, crossed = carry
-        a_t, b_t, begin_t = inputs
-        if begin_t is not None:
-            h = jnp.where(begin_t, 0, h)
-            crossed = crossed | begin_t
-        carry = (a_t * factor, a_t * h + b_t, crossed)
-        return carry, carry
-
-    start = (
-        jnp.ones_like(a_split[0]),
-        jnp.zeros_like(b_split[0]),
-        None if begin_split is None else jnp.zeros_like(begin_split[0]),
-    )
-    _, (factor, local, crossed) = jax.lax.scan(inside, start, (a_split, b_split, begin_split))
-
-    def across(carried, end):
-        factor_end, local_end, crossed_end = end
-        after = factor_end * carried + local_end
-        if crossed_end is not None:
-            after = jnp.where(crossed_end, local_end, after)
-        return after, carried
-
-    ends = jax.tree.map(lambda x: x[-1], (factor, local, crossed))
-    _, carried = jax.lax.scan(across, h0, ends)
-    h = local + factor * carried[None]
-    if crossed is not None:
-        h = jnp.where(crossed, local, h)
-    return jnp.moveaxis(h, 0, 1).reshape(chunks * length, *b.shape[1:])[:time]

@@ -37,9 +37,9 @@ def linear(
       leading axes of `b`: `[time]`, or `[time, batch]` for a batch with episodes of its own.
     - `reverse`: run from the last step to the first, `h_t = a_t ⊙ h_{t+1} + b_t`; `h0` is then
       the state after the last step.
-    - `method`: `"sequential"` (a loop), `"chunked"` (about √time loops side by side),
-      `"associative"` (a tree of depth log time), or `"auto"`, which chooses for the platform when
-      the program is lowered and for the shape: see the table in the documentation.
+    - `method`: `"sequential"` (a loop), `"associative"` (a tree of depth log time), or `"auto"`,
+      which chooses when the program is lowered: the loop on a CPU, the tree elsewhere. The
+      documentation has the measured table.
 
     **Returns:**
 
@@ -92,7 +92,7 @@ def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...])
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def _linear(a, b, h0, begin, reverse, method):
-    return _per_platform(partial(solve, reverse=reverse), method, b.shape, (a, b, h0, begin))
+    return _per_platform(partial(solve, reverse=reverse), method, (a, b, h0, begin))
 
 
 def _linear_forward(a, b, h0, begin, reverse, method):
@@ -103,38 +103,19 @@ def _linear_forward(a, b, h0, begin, reverse, method):
 def _linear_backward(reverse, method, residuals, cotangent):
     a, h, h0, begin = residuals
     adjoint = partial(solve_adjoint, reverse=reverse)
-    d_a, d_b, d_h0 = _per_platform(adjoint, method, h.shape, (a, h, h0, begin, cotangent))
+    d_a, d_b, d_h0 = _per_platform(adjoint, method, (a, h, h0, begin, cotangent))
     return d_a, d_b, d_h0, None
 
 
 _linear.defvjp(_linear_forward, _linear_backward)
 
 
-def _per_platform(function, method, shape, arguments):
-    """Call `function(method, *arguments)` with the method that suits platform and shape."""
+def _per_platform(function, method, arguments):
+    """Call `function(method, *arguments)` with the method that suits the platform."""
     if method != _AUTO:
         return function(method, *arguments)
-    on_cpu = cpu_method(shape)
     return jax.lax.platform_dependent(
         *arguments,
-        cpu=partial(function, on_cpu),
+        cpu=partial(function, "sequential"),
         default=partial(function, "associative"),
     )
-
-
-def cpu_method(shape: tuple[int, ...]) -> Method:
-    """The method that `linear` takes on a CPU for a drive of this shape (measured, see docs).
-
-    **Arguments:**
-
-    - `shape`: `[time, *features]`, the shape of `b`.
-
-    **Returns:**
-
-    `"sequential"` unless the steps are so narrow that the loop's own overhead dominates.
-    """
-    length, *features = shape
-    width = 1
-    for size in features:
-        width *= size
-    return "chunked" if length >= 512 and width <= 16 else "sequential"

@@ -13,7 +13,7 @@ from hypothesis import given
 import scan
 from tests.cases import slow_but
 
-METHODS = ("sequential", "chunked", "associative", "auto")
+METHODS = ("sequential", "associative", "auto")
 
 
 def loop(a, b, h0=None, begin=None, *, reverse=False):
@@ -89,7 +89,7 @@ def test_all_eight_reset_patterns(method):
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("method", slow_but(["auto", "chunked"], METHODS))
+@pytest.mark.parametrize("method", METHODS)
 def test_a_nan_does_not_survive_a_reset(method):
     a, b, h0, _, _ = case(1, 9, (2,), False, True)
     b = b.at[2].set(jnp.nan)

@@ -27,7 +27,5 @@ def test_loop_and_tree_agree():
     )()
     forms.assert_close(run("associative"), run("sequential"), 1e-10)
     np.testing.assert_array_equal(run("auto")[1], run("sequential")[1])
-    with pytest.raises(
-        ValueError, match=r"`method` \(='chunked'\) must be one of auto, sequential"
-    ):
-        run("chunked")
+    with pytest.raises(ValueError, match=r"`method` \(='magic'\) must be one of auto, sequential"):
+        run("magic")

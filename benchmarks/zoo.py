@@ -103,14 +103,18 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
     def gradient(form):
         return lambda arrays, *rest: jax.grad(lambda a: jnp.sum(form(a, *rest)[1] ** 2))(arrays)
 
-    candidates: dict[str, tuple[Callable, tuple]] = {"step": (step, (arrays, state, xs[0]))}
-    for time in options.times:
-        candidates[f"forward {time}"] = forward, (arrays, state, xs[:time])
-        candidates[f"gradient {time}"] = gradient(forward), (arrays, state, xs[:time])
+    steps: dict[str, tuple[Callable, tuple]] = {"step": (step, (arrays, state, xs[0]))}
     if kept <= options.most:
         carry = state, batched(cell.rtrl_init())
-        candidates["rtrl"] = gradient(rtrl_step), (arrays, carry, xs[0])
-    results = compete(candidates, budget=budget)
+        steps["rtrl"] = gradient(rtrl_step), (arrays, carry, xs[0])
+    results = compete(steps, budget=budget)
+    for time in options.times:
+        given = arrays, state, xs[:time]
+        scans = {
+            f"forward {time}": (forward, given),
+            f"gradient {time}": (gradient(forward), given),
+        }
+        results |= compete(scans, budget=budget)
     row = {
         "cell": name,
         "hidden": hidden,

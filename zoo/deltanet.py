@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 import scan
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.base import State
 from zoo.kinds import AbstractUnstructuredCell, check_method, check_rtrl
 
@@ -31,11 +32,11 @@ class DeltaNet(AbstractUnstructuredCell):
     al. (2024), section 2.2; *Gated Delta Networks*, Yang et al. (2024), equation 10.
     """
 
-    keys: eqx.nn.Linear
-    values: eqx.nn.Linear
-    queries: eqx.nn.Linear
-    learning_rate: eqx.nn.Linear
-    decay_rate: eqx.nn.Linear | None
+    keys: Linear
+    values: Linear
+    queries: Linear
+    learning_rate: Linear
+    decay_rate: Linear | None
     decay_log: Float[Array, ""] | None
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
@@ -67,11 +68,11 @@ class DeltaNet(AbstractUnstructuredCell):
         width = hidden if keys is None else keys
         check_sizes(inputs=inputs, hidden=hidden, keys=width)
         parts = jax.random.split(key, 5)
-        self.keys = eqx.nn.Linear(inputs, width, False, key=parts[0])
-        self.values = eqx.nn.Linear(inputs, hidden, False, key=parts[1])
-        self.queries = eqx.nn.Linear(inputs, width, False, key=parts[2])
-        self.learning_rate = eqx.nn.Linear(inputs, 1, key=parts[3])
-        self.decay_rate = eqx.nn.Linear(inputs, 1, key=parts[4]) if gated else None
+        self.keys = Linear(inputs, width, False, key=parts[0])
+        self.values = Linear(inputs, hidden, False, key=parts[1])
+        self.queries = Linear(inputs, width, False, key=parts[2])
+        self.learning_rate = Linear(inputs, 1, key=parts[3])
+        self.decay_rate = Linear(inputs, 1, key=parts[4]) if gated else None
         self.decay_log = jnp.full((), math.log(0.1)) if gated else None
         self.inputs, self.hidden = inputs, hidden
         self.rtrl = check_rtrl(rtrl, ("exact", "uoro"))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractUnstructuredCell, check_rtrl
 
 
@@ -35,8 +36,8 @@ class DNC(AbstractUnstructuredCell):
     """
 
     controller: eqx.nn.LSTMCell
-    interface: eqx.nn.Linear
-    output: eqx.nn.Linear
+    interface: Linear
+    output: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
     slots: int = eqx.field(static=True)
@@ -73,8 +74,8 @@ class DNC(AbstractUnstructuredCell):
         keys = jax.random.split(key, 3)
         self.controller = eqx.nn.LSTMCell(inputs + heads * word, hidden, key=keys[0])
         emitted = heads * (word + 5) + 3 * word + 3
-        self.interface = eqx.nn.Linear(hidden, emitted, key=keys[1])
-        self.output = eqx.nn.Linear(hidden + heads * word, hidden, key=keys[2])
+        self.interface = Linear(hidden, emitted, key=keys[1])
+        self.output = Linear(hidden + heads * word, hidden, key=keys[2])
         self.inputs, self.hidden = inputs, hidden
         self.slots, self.word, self.heads = slots, word, heads
         self.rtrl = check_rtrl(rtrl, ("exact", "uoro"))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractDiagonalCell
 
 
@@ -24,9 +25,9 @@ class ELSTM(AbstractDiagonalCell):
     equations 5 to 9.
     """
 
-    forget: eqx.nn.Linear
-    value: eqx.nn.Linear
-    output: eqx.nn.Linear
+    forget: Linear
+    value: Linear
+    output: Linear
     w_f: Float[Array, " hidden"]
     w_z: Float[Array, " hidden"]
     w_o: Float[Array, "hidden hidden"]
@@ -46,9 +47,9 @@ class ELSTM(AbstractDiagonalCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 6)
-        self.forget = eqx.nn.Linear(inputs, hidden, key=keys[0])
-        self.value = eqx.nn.Linear(inputs, hidden, key=keys[1])
-        self.output = eqx.nn.Linear(inputs, hidden, key=keys[2])
+        self.forget = Linear(inputs, hidden, key=keys[0])
+        self.value = Linear(inputs, hidden, key=keys[1])
+        self.output = Linear(inputs, hidden, key=keys[2])
         self.w_f = 0.1 * jax.random.normal(keys[3], (hidden,))
         self.w_z = 0.1 * jax.random.normal(keys[4], (hidden,))
         self.w_o = 0.1 * jax.random.normal(keys[5], (hidden, hidden))
@@ -75,4 +76,4 @@ class ELSTM(AbstractDiagonalCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`o ⊙ c'`."""
-        return jax.nn.sigmoid(self.output(x) + self.w_o @ state) * state
+        return jax.nn.sigmoid(self.output(x) + state @ self.w_o.T) * state

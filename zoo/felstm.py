@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from rtrl import product
 from zoo._init import check_sizes, linear_weights
+from zoo._linear import Linear
 from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
 
 
@@ -29,7 +30,7 @@ class FeLSTM(AbstractDenseCell):
     w: Float[Array, "hidden two inputs"]
     u: Float[Array, "hidden two hidden"]
     b: Float[Array, "hidden two"]
-    output: eqx.nn.Linear
+    output: Linear
     w_o: Float[Array, "hidden hidden"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
@@ -52,7 +53,7 @@ class FeLSTM(AbstractDenseCell):
         self.w = linear_weights(keys[0], (hidden, 2, inputs), inputs)
         self.u = 0.1 * jax.random.normal(keys[1], (hidden, 2, hidden))
         self.b = linear_weights(keys[2], (hidden, 2), inputs)
-        self.output = eqx.nn.Linear(inputs, hidden, key=keys[3])
+        self.output = Linear(inputs, hidden, key=keys[3])
         self.w_o = 0.1 * jax.random.normal(keys[4], (hidden, hidden))
         self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
 
@@ -77,4 +78,4 @@ class FeLSTM(AbstractDenseCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`o ⊙ c'`."""
-        return jax.nn.sigmoid(self.output(x) + self.w_o @ state) * state
+        return jax.nn.sigmoid(self.output(x) + state @ self.w_o.T) * state

@@ -9,6 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractTwoAxisCell
 
 # As published: the largest double. It sets the fast end of the decays.
@@ -39,11 +40,11 @@ class FFM(AbstractTwoAxisCell):
 
     alpha: Float[Array, "..."]
     omega: Float[Array, "..."]
-    input: eqx.nn.Linear
-    input_gate: eqx.nn.Linear | None
-    mix: eqx.nn.Linear
-    output_gate: eqx.nn.Linear | None
-    skip: eqx.nn.Linear | None
+    input: Linear
+    input_gate: Linear | None
+    mix: Linear
+    output_gate: Linear | None
+    skip: Linear | None
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
     decay: bool = eqx.field(static=True)
@@ -107,11 +108,11 @@ class FFM(AbstractTwoAxisCell):
             alpha = jnp.tile(alpha[:, None], (1, contexts))
             omega = jnp.tile(omega[None], (traces, 1))
         self.alpha, self.omega = alpha, omega
-        self.input = eqx.nn.Linear(inputs, traces, key=keys[0])
-        self.input_gate = eqx.nn.Linear(inputs, traces, key=keys[1]) if input_gate else None
-        self.mix = eqx.nn.Linear(2 * traces * contexts, hidden, key=keys[2])
-        self.output_gate = eqx.nn.Linear(inputs, hidden, key=keys[3]) if output_gate else None
-        self.skip = eqx.nn.Linear(inputs, hidden, key=keys[4]) if output_gate else None
+        self.input = Linear(inputs, traces, key=keys[0])
+        self.input_gate = Linear(inputs, traces, key=keys[1]) if input_gate else None
+        self.mix = Linear(2 * traces * contexts, hidden, key=keys[2])
+        self.output_gate = Linear(inputs, hidden, key=keys[3]) if output_gate else None
+        self.skip = Linear(inputs, hidden, key=keys[4]) if output_gate else None
         self.inputs, self.hidden = inputs, hidden
         self.decay, self.context = decay, context
         self.learn_decay, self.learn_context = learn_decay, learn_context

@@ -77,4 +77,4 @@ class FWP(AbstractTwoAxisCell):
         self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`W' softmax(q)`."""
-        return state @ jax.nn.softmax(self.query @ x)
+        return state @ jax.nn.softmax(x @ self.query.T)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from zoo._activations import activation as activation_of
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractDiagonalCell
 
 
@@ -22,7 +23,7 @@ class IndRNN(AbstractDiagonalCell):
     Source: *Independently Recurrent Neural Network (IndRNN)*, Li et al. (2018).
     """
 
-    drive: eqx.nn.Linear
+    drive: Linear
     u: Float[Array, " hidden"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
@@ -43,7 +44,7 @@ class IndRNN(AbstractDiagonalCell):
         check_sizes(inputs=inputs, hidden=hidden)
         activation_of(activation)
         drive_key, u_key = jax.random.split(key)
-        self.drive = eqx.nn.Linear(inputs, hidden, key=drive_key)
+        self.drive = Linear(inputs, hidden, key=drive_key)
         self.u = jax.random.uniform(u_key, (hidden,))
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractTwoAxisCell
 
 
@@ -27,9 +28,9 @@ class LinearAttention(AbstractTwoAxisCell):
     key: Float[Array, "keys inputs"]
     value: Float[Array, "hidden inputs"]
     query: Float[Array, "keys inputs"]
-    skip: eqx.nn.Linear | None
-    first: eqx.nn.Linear
-    second: eqx.nn.Linear
+    skip: Linear | None
+    first: Linear
+    second: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -54,9 +55,9 @@ class LinearAttention(AbstractTwoAxisCell):
             for k, n in zip(parts, (keys, hidden, keys), strict=False)
         )
         wide = inputs == hidden
-        self.skip = None if wide else eqx.nn.Linear(inputs, hidden, False, key=parts[3])
-        self.first = eqx.nn.Linear(hidden, hidden, key=parts[4])
-        self.second = eqx.nn.Linear(hidden, hidden, key=parts[5])
+        self.skip = None if wide else Linear(inputs, hidden, False, key=parts[3])
+        self.first = Linear(hidden, hidden, key=parts[4])
+        self.second = Linear(hidden, hidden, key=parts[5])
         self.inputs, self.hidden = inputs, hidden
 
     @property
@@ -83,7 +84,7 @@ class LinearAttention(AbstractTwoAxisCell):
         self, state: Float[Array, "keys hidden_and_one"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`MLP(Xᵀ φ(W_q x) / (zᵀ φ(W_q x)) + W_x x)`."""
-        both = (1 + jax.nn.elu(self.query @ x)) @ state
+        both = (1 + jax.nn.elu(x @ self.query.T)) @ state
         attended = both[:-1] / jnp.maximum(both[-1], 1e-6)
         u = attended + (x if self.skip is None else self.skip(x))
         return self.second(jax.nn.gelu(self.first(u)))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractLinearCell
 
 
@@ -21,8 +22,8 @@ class LinearRNN(AbstractLinearCell):
     (2018), equation 6.
     """
 
-    gate: eqx.nn.Linear
-    impulse: eqx.nn.Linear
+    gate: Linear
+    impulse: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -39,8 +40,8 @@ class LinearRNN(AbstractLinearCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         gate_key, impulse_key = jax.random.split(key)
-        self.gate = eqx.nn.Linear(inputs, hidden, key=gate_key)
-        self.impulse = eqx.nn.Linear(inputs, hidden, key=impulse_key)
+        self.gate = Linear(inputs, hidden, key=gate_key)
+        self.impulse = Linear(inputs, hidden, key=impulse_key)
         self.inputs, self.hidden = inputs, hidden
 
     @property

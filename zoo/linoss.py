@@ -92,7 +92,7 @@ class LinOSS(AbstractTimeInvariantCell):
     ) -> Float[Array, " outputs"]:
         """`C q' + D ⊙ x`."""
         _, c, _ = self._eigen()
-        y = self.c @ (state.imag / c.imag)
+        y = (state.imag / c.imag) @ self.c.T
         return y if self.d is None else y + self.d * x
 
     def _eigen(self):

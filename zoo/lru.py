@@ -93,5 +93,5 @@ class LRU(AbstractTimeInvariantCell):
         self, state: Complex[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " outputs"]:
         """`Re(C h) + D ⊙ x`."""
-        y = self.c_real @ state.real - self.c_imag @ state.imag
+        y = state.real @ self.c_real.T - state.imag @ self.c_imag.T
         return y if self.d is None else y + self.d * x

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractLinearCell
 
 
@@ -20,8 +21,8 @@ class MinGRU(AbstractLinearCell):
     logarithm, whose state may have any sign.
     """
 
-    gate: eqx.nn.Linear
-    candidate: eqx.nn.Linear
+    gate: Linear
+    candidate: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -38,8 +39,8 @@ class MinGRU(AbstractLinearCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         gate_key, candidate_key = jax.random.split(key)
-        self.gate = eqx.nn.Linear(inputs, hidden, key=gate_key)
-        self.candidate = eqx.nn.Linear(inputs, hidden, key=candidate_key)
+        self.gate = Linear(inputs, hidden, key=gate_key)
+        self.candidate = Linear(inputs, hidden, key=candidate_key)
         self.inputs, self.hidden = inputs, hidden
 
     @property

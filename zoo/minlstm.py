@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractLinearCell
 
 
@@ -21,9 +22,9 @@ class MinLSTM(AbstractLinearCell):
     logarithm, whose state may have any sign.
     """
 
-    forget: eqx.nn.Linear
-    admit: eqx.nn.Linear
-    candidate: eqx.nn.Linear
+    forget: Linear
+    admit: Linear
+    candidate: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -40,9 +41,9 @@ class MinLSTM(AbstractLinearCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 3)
-        self.forget = eqx.nn.Linear(inputs, hidden, key=keys[0])
-        self.admit = eqx.nn.Linear(inputs, hidden, key=keys[1])
-        self.candidate = eqx.nn.Linear(inputs, hidden, key=keys[2])
+        self.forget = Linear(inputs, hidden, key=keys[0])
+        self.admit = Linear(inputs, hidden, key=keys[1])
+        self.candidate = Linear(inputs, hidden, key=keys[2])
         self.inputs, self.hidden = inputs, hidden
 
     @property

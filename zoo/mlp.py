@@ -58,7 +58,7 @@ class MLP(AbstractCell):
 
     def readout(self, state: tuple[()], x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`act(W x + b)`."""
-        return activation_of(self.activation)(self.w @ x + self.b)
+        return activation_of(self.activation)(x @ self.w.T + self.b)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

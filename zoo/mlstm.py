@@ -11,6 +11,7 @@ import rtrl
 import scan
 from zoo._counts import NOTHING, decayed, decaying_maximum
 from zoo._init import check_sizes, linear_weights
+from zoo._linear import Linear
 from zoo.base import AbstractCell
 
 State = tuple[Float[Array, "keys hidden_and_one"], Float[Array, ""]]
@@ -32,10 +33,10 @@ class MLSTM(AbstractCell):
 
     gates: Float[Array, "two inputs"]
     gates_bias: Float[Array, " two"]
-    query: eqx.nn.Linear
-    key: eqx.nn.Linear
-    value: eqx.nn.Linear
-    output: eqx.nn.Linear
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -56,10 +57,10 @@ class MLSTM(AbstractCell):
         parts = jax.random.split(key, 5)
         self.gates = linear_weights(parts[0], (2, inputs), inputs)
         self.gates_bias = jnp.array([0.0, 3.0])
-        self.query = eqx.nn.Linear(inputs, keys, key=parts[1])
-        self.key = eqx.nn.Linear(inputs, keys, key=parts[2])
-        self.value = eqx.nn.Linear(inputs, hidden, key=parts[3])
-        self.output = eqx.nn.Linear(inputs, hidden, key=parts[4])
+        self.query = Linear(inputs, keys, key=parts[1])
+        self.key = Linear(inputs, keys, key=parts[2])
+        self.value = Linear(inputs, hidden, key=parts[3])
+        self.output = Linear(inputs, hidden, key=parts[4])
         self.inputs, self.hidden = inputs, hidden
 
     @property

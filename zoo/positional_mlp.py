@@ -58,7 +58,7 @@ class PositionalMLP(AbstractCell):
         i = jnp.arange(self.inputs)
         angle = (state - 1) / 10_000.0 ** (2 * (i // 2) / self.inputs)
         encoding = jnp.where(i % 2 == 0, jnp.sin(angle), jnp.cos(angle)).astype(x.dtype)
-        return activation_of(self.activation)(self.w @ (x + encoding) + self.b)
+        return activation_of(self.activation)((x + encoding) @ self.w.T + self.b)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

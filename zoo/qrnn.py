@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractLinearCell
 
 
@@ -22,9 +23,9 @@ class QRNN(AbstractLinearCell):
     Source: *Quasi-Recurrent Neural Networks*, Bradbury et al. (2016), equations 1 to 4.
     """
 
-    candidate: eqx.nn.Linear
-    forget: eqx.nn.Linear
-    output: eqx.nn.Linear
+    candidate: Linear
+    forget: Linear
+    output: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -41,9 +42,7 @@ class QRNN(AbstractLinearCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 3)
-        self.candidate, self.forget, self.output = (
-            eqx.nn.Linear(inputs, hidden, key=k) for k in keys
-        )
+        self.candidate, self.forget, self.output = (Linear(inputs, hidden, key=k) for k in keys)
         self.inputs, self.hidden = inputs, hidden
 
     @property

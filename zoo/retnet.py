@@ -7,6 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo._init import check_sizes, linear_weights
+from zoo._linear import Linear
 from zoo.kinds import AbstractTwoAxisCell
 
 
@@ -29,8 +30,8 @@ class RetNet(AbstractTwoAxisCell):
     key: Float[Array, "parts heads keys inputs"]
     query: Float[Array, "parts heads keys inputs"]
     value: Float[Array, "heads values inputs"]
-    gate: eqx.nn.Linear
-    output: eqx.nn.Linear
+    gate: Linear
+    output: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -55,8 +56,8 @@ class RetNet(AbstractTwoAxisCell):
         self.key = linear_weights(parts[0], (2, heads, keys, inputs), inputs)
         self.query = linear_weights(parts[1], (2, heads, keys, inputs), inputs)
         self.value = linear_weights(parts[2], (heads, values, inputs), inputs)
-        self.gate = eqx.nn.Linear(inputs, hidden, False, key=parts[3])
-        self.output = eqx.nn.Linear(hidden, hidden, False, key=parts[4])
+        self.gate = Linear(inputs, hidden, False, key=parts[3])
+        self.output = Linear(hidden, hidden, False, key=parts[4])
         self.inputs, self.hidden = inputs, hidden
 
     @property

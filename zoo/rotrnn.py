@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractTimeInvariantCell
 
 
@@ -32,7 +33,7 @@ class RotRNN(AbstractTimeInvariantCell):
     nu_log: Float[Array, ""]
     b: Float[Array, "size inputs"]
     c: Float[Array, "outputs size"]
-    d: eqx.nn.Linear
+    d: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -74,7 +75,7 @@ class RotRNN(AbstractTimeInvariantCell):
         self.nu_log = jnp.asarray(np.log(-np.log(gamma)), self.basis.dtype)
         self.b = jax.random.normal(keys[2], (size, inputs)) / math.sqrt(inputs)
         self.c = jax.random.normal(keys[3], (outputs, size)) / math.sqrt(size)
-        self.d = eqx.nn.Linear(inputs, outputs, False, key=keys[4])
+        self.d = Linear(inputs, outputs, False, key=keys[4])
         self.inputs, self.hidden = inputs, hidden
 
     @property
@@ -97,7 +98,7 @@ class RotRNN(AbstractTimeInvariantCell):
     ) -> Float[Array, " outputs"]:
         """`C P s + D x`."""
         s = jnp.stack([state.real, state.imag], -1).ravel()
-        return self.c @ (self._orthogonal() @ s) + self.d(x)
+        return s @ self._orthogonal().T @ self.c.T + self.d(x)
 
     def _orthogonal(self) -> Float[Array, "size size"]:
         return jax.scipy.linalg.expm(self.basis - self.basis.T)

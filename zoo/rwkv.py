@@ -97,7 +97,7 @@ class RWKV(AbstractCell):
         """`(a' e^{-m'}, b' e^{-m'}, m', s)`."""
         a, b, m, _ = state
         w, key, value, u = self.recurrence()
-        k, v = key @ x, value @ x
+        k, v = x @ key.T, x @ value.T
         new, kept = decayed(m, -w, k)
         added = jnp.exp(k - new)
         s = _average(a, b, jax.lax.stop_gradient(m), u + k, v)
@@ -133,8 +133,8 @@ class RWKV(AbstractCell):
 
     def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`W_o (σ(r) ⊙ s)`."""
-        r = _on_window(self.receptance, self.shift[0]) @ x
-        return self.output @ (jax.nn.sigmoid(r) * state[3])
+        r = x @ _on_window(self.receptance, self.shift[0]).T
+        return (jax.nn.sigmoid(r) * state[3]) @ self.output.T
 
 
 def _on_window(weights, shift):

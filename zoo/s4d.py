@@ -9,6 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo._init import check_sizes, discretize
+from zoo._linear import Linear
 from zoo.kinds import AbstractTwoAxisCell
 
 
@@ -37,8 +38,8 @@ class S4D(AbstractTwoAxisCell):
     c_real: Float[Array, "hidden states"]
     c_imag: Float[Array, "hidden states"]
     d: Float[Array, " hidden"]
-    value: eqx.nn.Linear
-    gate: eqx.nn.Linear
+    value: Linear
+    gate: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -90,8 +91,8 @@ class S4D(AbstractTwoAxisCell):
             jax.random.normal(k, (hidden, states)) * math.sqrt(0.5) for k in keys[2:4]
         )
         self.d = jax.random.normal(keys[4], (hidden,))
-        self.value = eqx.nn.Linear(hidden, hidden, key=keys[5])
-        self.gate = eqx.nn.Linear(hidden, hidden, key=keys[6])
+        self.value = Linear(hidden, hidden, key=keys[5])
+        self.gate = Linear(hidden, hidden, key=keys[6])
         self.inputs, self.hidden = inputs, hidden
 
     @property
@@ -119,5 +120,5 @@ class S4D(AbstractTwoAxisCell):
     ) -> Float[Array, " hidden"]:
         """`(W1 gelu(v) + b1) ⊙ σ(W2 gelu(v) + b2)`."""
         v = 2 * jnp.sum(self.c_real * state.real - self.c_imag * state.imag, -1)
-        v = jax.nn.gelu(v + self.d * (self.project @ x))
+        v = jax.nn.gelu(v + self.d * (x @ self.project.T))
         return self.value(v) * jax.nn.sigmoid(self.gate(v))

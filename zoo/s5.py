@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo._init import check_sizes, discretize
+from zoo._linear import Linear
 from zoo.kinds import AbstractTimeInvariantCell
 
 
@@ -39,8 +40,8 @@ class S5(AbstractTimeInvariantCell):
     c_real: Float[Array, "outputs hidden"]
     c_imag: Float[Array, "outputs hidden"]
     d: Float[Array, " outputs"] | None
-    value: eqx.nn.Linear
-    gate: eqx.nn.Linear
+    value: Linear
+    gate: Linear
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
     discretization: str = eqx.field(static=True)
@@ -91,8 +92,8 @@ class S5(AbstractTimeInvariantCell):
         self.b_real, self.b_imag = b.real, b.imag
         self.c_real, self.c_imag = c.real, c.imag
         self.d = jax.random.normal(keys[3], (outputs,)) if outputs == inputs else None
-        self.value = eqx.nn.Linear(outputs, outputs, key=keys[4])
-        self.gate = eqx.nn.Linear(outputs, outputs, key=keys[5])
+        self.value = Linear(outputs, outputs, key=keys[4])
+        self.gate = Linear(outputs, outputs, key=keys[5])
         self.inputs, self.hidden, self.discretization = inputs, hidden, discretization
 
     @property
@@ -110,7 +111,7 @@ class S5(AbstractTimeInvariantCell):
         self, state: Complex[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " outputs"]:
         """`(W1 u + b1) ⊙ σ(W2 u + b2)`."""
-        u = 2 * (self.c_real @ state.real - self.c_imag @ state.imag)
+        u = 2 * (state.real @ self.c_real.T - state.imag @ self.c_imag.T)
         u = jax.nn.gelu(u if self.d is None else u + self.d * x)
         return self.value(u) * jax.nn.sigmoid(self.gate(u))
 

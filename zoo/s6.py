@@ -99,5 +99,5 @@ class S6(AbstractTwoAxisCell):
         self, state: Float[Array, "hidden states"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`(S' W_C x + D ⊙ u) ⊙ silu(W_z x)`."""
-        y = state @ (self.c @ x) + self.d * jax.nn.silu(self.input @ x)
-        return y * jax.nn.silu(self.gate @ x)
+        y = state @ (x @ self.c.T) + self.d * jax.nn.silu(x @ self.input.T)
+        return y * jax.nn.silu(x @ self.gate.T)

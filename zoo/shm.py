@@ -117,7 +117,7 @@ class SHM(AbstractCell):
 
     def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`M' φ(W_q x)`."""
-        return state[0] @ jax.nn.relu(self.query @ x)
+        return state[0] @ jax.nn.relu(x @ self.query.T)
 
     @staticmethod
     def _coefficients(recurrence, xs, counts):

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.kinds import AbstractDiagonalCell
 
 Cells = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
@@ -27,12 +28,12 @@ class SRU(AbstractDiagonalCell):
     equations 1 to 4.
     """
 
-    forget: eqx.nn.Linear
-    value: eqx.nn.Linear
-    reset: eqx.nn.Linear
+    forget: Linear
+    value: Linear
+    reset: Linear
     v_forget: Float[Array, " hidden"]
     v_reset: Float[Array, " hidden"]
-    highway: eqx.nn.Linear | None
+    highway: Linear | None
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -49,14 +50,14 @@ class SRU(AbstractDiagonalCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 6)
-        self.forget = eqx.nn.Linear(inputs, hidden, key=keys[0])
-        self.value = eqx.nn.Linear(inputs, hidden, use_bias=False, key=keys[1])
-        self.reset = eqx.nn.Linear(inputs, hidden, key=keys[2])
+        self.forget = Linear(inputs, hidden, key=keys[0])
+        self.value = Linear(inputs, hidden, use_bias=False, key=keys[1])
+        self.reset = Linear(inputs, hidden, key=keys[2])
         self.v_forget, self.v_reset = (
             jax.random.uniform(k, (hidden,), minval=-1, maxval=1) for k in keys[3:5]
         )
         wide = inputs == hidden
-        self.highway = None if wide else eqx.nn.Linear(inputs, hidden, False, key=keys[5])
+        self.highway = None if wide else Linear(inputs, hidden, False, key=keys[5])
         self.inputs, self.hidden = inputs, hidden
 
     @property

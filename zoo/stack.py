@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 from zoo._init import real_dtype
+from zoo._linear import Linear
 from zoo._segment import rtrl_segment
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
 
@@ -22,8 +23,8 @@ class Block(eqx.Module):
 
     norm: eqx.nn.LayerNorm | None
     cell: AbstractMemory
-    value: eqx.nn.Linear
-    gate: eqx.nn.Linear | None
+    value: Linear
+    gate: Linear | None
 
     def __init__(self, cell: AbstractMemory, *, norm: bool = True, gated: bool = True, key: Array):
         """**Arguments:**
@@ -36,8 +37,8 @@ class Block(eqx.Module):
         value_key, gate_key = jax.random.split(key)
         self.norm = eqx.nn.LayerNorm(cell.inputs) if norm else None
         self.cell = cell
-        self.value = eqx.nn.Linear(cell.outputs, cell.inputs, key=value_key)
-        self.gate = eqx.nn.Linear(cell.outputs, cell.inputs, key=gate_key) if gated else None
+        self.value = Linear(cell.outputs, cell.inputs, key=value_key)
+        self.gate = Linear(cell.outputs, cell.inputs, key=gate_key) if gated else None
 
     def before(self, x: Float[Array, " inputs"]) -> Float[Array, " inputs"]:
         """The cell's input for the block's input `x`."""

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes, linear_weights
+from zoo._linear import Linear
 from zoo.finite import AbstractFiniteMemory
 
 
@@ -44,7 +45,7 @@ class TCN(AbstractFiniteMemory):
     """
 
     convolutions: tuple[tuple[_CausalConvolution, _CausalConvolution], ...]
-    widen: eqx.nn.Linear | None
+    widen: Linear | None
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
@@ -70,7 +71,7 @@ class TCN(AbstractFiniteMemory):
             )
             for i in range(blocks)
         )
-        self.widen = eqx.nn.Linear(inputs, hidden, key=keys[-1]) if inputs != hidden else None
+        self.widen = Linear(inputs, hidden, key=keys[-1]) if inputs != hidden else None
         self.inputs, self.hidden = inputs, hidden
 
     @property

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo._init import check_sizes
+from zoo._linear import Linear
 from zoo.finite import AbstractFiniteMemory
 
 
@@ -13,23 +14,23 @@ class _Layer(eqx.Module):
     """Pre-norm attention and a pre-norm network of two linear maps, each with a residual."""
 
     attention_norm: eqx.nn.LayerNorm
-    queries_keys_values: eqx.nn.Linear
+    queries_keys_values: Linear
     bias: Float[Array, "heads window"]
-    mix: eqx.nn.Linear
+    mix: Linear
     network_norm: eqx.nn.LayerNorm
-    up: eqx.nn.Linear
-    down: eqx.nn.Linear
+    up: Linear
+    down: Linear
 
     def __init__(self, width, heads, window, key):
         keys = jax.random.split(key, 4)
         self.attention_norm = eqx.nn.LayerNorm(width)
-        self.queries_keys_values = eqx.nn.Linear(width, 3 * width, key=keys[0])
+        self.queries_keys_values = Linear(width, 3 * width, key=keys[0])
         slopes = 2.0 ** (-8.0 * jnp.arange(1, heads + 1) / heads)
         self.bias = -slopes[:, None] * jnp.arange(window)[None]
-        self.mix = eqx.nn.Linear(width, width, key=keys[1])
+        self.mix = Linear(width, width, key=keys[1])
         self.network_norm = eqx.nn.LayerNorm(width)
-        self.up = eqx.nn.Linear(width, 4 * width, key=keys[2])
-        self.down = eqx.nn.Linear(4 * width, width, key=keys[3])
+        self.up = Linear(width, 4 * width, key=keys[2])
+        self.down = Linear(4 * width, width, key=keys[3])
 
     def __call__(self, z, age):
         z = z + jax.vmap(self.mix)(self._attend(jax.vmap(self.attention_norm)(z), age))
@@ -73,7 +74,7 @@ class Transformer(AbstractFiniteMemory):
     baseline of Elelimy et al. (2024); *Train Short, Test Long*, Press et al. (2022).
     """
 
-    embed: eqx.nn.Linear
+    embed: Linear
     layers: tuple[_Layer, ...]
     norm: eqx.nn.LayerNorm
     inputs: int = eqx.field(static=True)
@@ -106,7 +107,7 @@ class Transformer(AbstractFiniteMemory):
         if hidden % heads:
             raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
         keys = jax.random.split(key, depth + 1)
-        self.embed = eqx.nn.Linear(inputs, hidden, key=keys[0])
+        self.embed = Linear(inputs, hidden, key=keys[0])
         self.layers = tuple(_Layer(hidden, heads, window, k) for k in keys[1:])
         self.norm = eqx.nn.LayerNorm(hidden)
         self.inputs, self.hidden = inputs, hidden

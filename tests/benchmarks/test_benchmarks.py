@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from benchmarks import _measure, _online, _packages, depth, gradients, scans
+from benchmarks import _measure, _online, _packages, depth, gradients, newton, scans
 from benchmarks import envs as environments
 from benchmarks import zoo as cells
 
@@ -47,6 +47,16 @@ def test_zoo(float32, tmp_path):
     assert [row["cell"] for row in tables["memax"]] == ["lru"]
     _check_ratios(tables["cells"] + tables["memax"])
     assert picture.stat().st_size > 5000
+
+
+@pytest.mark.slow
+def test_newton(float32):
+    rows = newton.run(newton.Options(quick=True))
+    assert [(row["cell"], row["pass"]) for row in rows] == [
+        (cell, kind) for cell in ("elstm", "gru") for kind in ("forward", "gradient")
+    ]
+    assert all(0 < row["iterations"] <= 8 for row in rows)  # as many as steps at most
+    _check_ratios(rows)
 
 
 @pytest.mark.slow

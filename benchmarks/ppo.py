@@ -34,8 +34,8 @@ class Options:
     """Name of the cell."""
     hidden: int = 96
     """Recurrent units."""
-    encoder_size: int = 64
-    """Width of the layer in front of the memory; 0 for none."""
+    encoder_sizes: tuple[int, ...] = (0, 64)
+    """Widths of the layer in front of the memory; 0 for none."""
     num_envs: int = 64
     """Environments side by side."""
     rollout_length: int = 128
@@ -60,7 +60,7 @@ def run(options: Options) -> list[Row]:
 
     **Returns:**
 
-    One row per choice of gradient.
+    One row per encoder and choice of gradient.
     """
     budget = Budget(seconds=options.seconds, compilations=1)
     sizes: dict[str, Any] = {
@@ -71,23 +71,30 @@ def run(options: Options) -> list[Row]:
     if options.quick:
         budget, hidden = QUICK, 4
         sizes = {"num_envs": 2, "rollout_length": 16, "epochs": 1, "minibatches": 2}
+    memory = zoo.spec(options.memory, hidden=hidden)
+    rows: list[Row] = []
+    for encoder_size in options.encoder_sizes:
+        settings = {"env": options.env, "memory": memory, "encoder_size": encoder_size, **sizes}
+        rows += rows_for(settings, budget)
+    title = f"PPO on {options.env}, {options.memory} of {hidden} units, {sizes}"
+    options.output.table(heading(title, budget=budget), rows)
+    options.output.save({"ppo": rows})
+    return rows
 
+
+def rows_for(settings: dict[str, Any], budget: Budget) -> list[Row]:
+    """The rows of one network: every choice of gradient, in turn."""
     candidates = {}
     for name, gradient in CHOICES.items():
-        ppo = agents.PPO(
-            env=options.env,
-            memory=zoo.spec(options.memory, hidden=hidden),
-            gradient=gradient,
-            encoder_size=options.encoder_size,
-            **sizes,
-        )
+        ppo = agents.PPO(gradient=gradient, **settings)
         state = jax.jit(lambda key, ppo=ppo: ppo.init(key=key))(jax.random.key(0))
         candidates[name] = (ppo.iterate, (state,))
     results = compete(candidates, budget=budget)
-    steps = sizes["num_envs"] * sizes["rollout_length"]
+    steps = settings["num_envs"] * settings["rollout_length"]
     bptt = results["BPTT"].run_seconds
-    rows: list[Row] = [
+    return [
         {
+            "encoder": settings["encoder_size"],
             "gradient": name,
             "environment steps per second": steps / m.run_seconds,
             "speed relative to BPTT": bptt / m.run_seconds,
@@ -96,11 +103,6 @@ def run(options: Options) -> list[Row]:
         }
         for name, m in results.items()
     ]
-    network = f"{options.memory} of {hidden} units, encoder {options.encoder_size}"
-    title = f"PPO on {options.env}, {network}, {sizes}"
-    options.output.table(heading(title, budget=budget), rows)
-    options.output.save({"ppo": rows})
-    return rows
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from benchmarks import _measure, _online, _packages, depth, gradients, newton, scans
+from benchmarks import _measure, _online, _packages, depth, gradients, newton, ppo, scans
 from benchmarks import envs as environments
 from benchmarks import zoo as cells
 
@@ -47,6 +47,13 @@ def test_zoo(float32, tmp_path):
     assert [row["cell"] for row in tables["memax"]] == ["lru"]
     _check_ratios(tables["cells"] + tables["memax"])
     assert picture.stat().st_size > 5000
+
+
+@pytest.mark.slow
+def test_ppo(float32):
+    rows = ppo.run(ppo.Options(quick=True, encoder_sizes=(0,)))
+    assert [row["gradient"] for row in rows] == list(ppo.CHOICES)
+    assert all(row["environment steps per second"] > 0 for row in rows)
 
 
 @pytest.mark.slow

@@ -1,6 +1,12 @@
 """Episodes that end in one way: by themselves, or by the time limit."""
 
-from gymnax.environments.environment import Environment, TEnvParams, TEnvState
+from gymnax.environments.environment import (
+    Environment,
+    EnvParams,
+    EnvState,
+    TEnvParams,
+    TEnvState,
+)
 from jaxtyping import Array, Bool
 
 
@@ -10,7 +16,7 @@ class OneEnd(Environment[TEnvState, TEnvParams]):
     In gymnax both flags are true where an episode comes to its own end at the time limit.
     """
 
-    def is_truncated(self, state: TEnvState, params: TEnvParams) -> Bool[Array, ""]:
+    def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Whether the time limit, and nothing else, ends the episode.
 
         **Arguments:**
@@ -20,5 +26,5 @@ class OneEnd(Environment[TEnvState, TEnvParams]):
 
         **Returns:** a Boolean scalar, never true together with `is_terminated`.
         """
-        timeout = state.time >= params.max_steps_in_episode  # pyright: ignore
-        return timeout & ~self.is_terminated(state, params)
+        timeout = state.time >= params.max_steps_in_episode
+        return timeout & ~self.is_terminated(state, params)  # pyright: ignore  (its own types)

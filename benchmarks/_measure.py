@@ -141,6 +141,20 @@ def tree_bytes(tree: Any) -> int:
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
+def gradient(run: Callable) -> Callable:
+    """The gradient of a program's sum of squares with respect to its first argument.
+
+    **Arguments:**
+
+    - `run`: a function that returns an array.
+
+    **Returns:**
+
+    A function of the same arguments.
+    """
+    return lambda first, *rest: jax.grad(lambda x: jnp.sum(run(x, *rest) ** 2))(first)
+
+
 def copy(num_bytes: int) -> tuple[Callable, tuple]:
     """A candidate for `compete` that reads and writes `num_bytes` in all: the floor.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 import zoo
-from benchmarks._measure import Budget, Row, compete, ratio
+from benchmarks._measure import Budget, Row, compete, gradient, ratio
 
 
 def _pairs(width: int, matrix: int) -> dict[str, tuple[zoo.AbstractMemory, Callable[[Any], Any]]]:
@@ -64,9 +64,6 @@ def _row(name: str, cell, make, time: int, batch: int, budget: Budget) -> Row:
     def run_ours(arrays, xs):
         cell = eqx.combine(arrays, our_static)
         return jax.vmap(lambda xs: cell.scan(cell.init_state(), xs, begin)[1], 1, 1)(xs)
-
-    def gradient(run):
-        return lambda arrays, xs: jax.grad(lambda a: jnp.sum(run(a, xs) ** 2))(arrays)
 
     candidates = {
         "memax": (run_theirs, (theirs, xs)),

@@ -14,7 +14,7 @@ import tyro
 
 import scan
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
 
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "rtu, tanh": ("rtu", {"nonlinear": True, "activation": "tanh"}),
@@ -87,14 +87,10 @@ def rows_for(name: str, time: int, options: Options, budget: Budget) -> list[Row
 
         return run
 
-    def gradient(method):
-        run = forward(method)
-        return lambda arrays, xs: jax.grad(lambda a: jnp.sum(run(a, xs) ** 2))(arrays)
-
     taken = iterations(cell, coupling, xs)
     rows: list[Row] = []
-    for kind, make in (("forward", forward), ("gradient", gradient)):
-        results = compete({m: (make(m), (arrays, xs)) for m in METHODS}, budget=budget)
+    for kind, wrap in (("forward", lambda run: run), ("gradient", gradient)):
+        results = compete({m: (wrap(forward(m)), (arrays, xs)) for m in METHODS}, budget=budget)
         loop, newton = (results[m] for m in METHODS)
         rows.append(
             {

@@ -15,7 +15,17 @@ import jax.numpy as jnp
 import tyro
 
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    compete,
+    gradient,
+    heading,
+    ratio,
+    tree_bytes,
+)
 from benchmarks._memax import against_memax
 
 BASELINE = "mlp"
@@ -100,19 +110,19 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
     def rtrl_step(arrays, carry, x):
         return jax.vmap(eqx.combine(arrays, static).rtrl_step)(carry, x)
 
-    def gradient(form):
-        return lambda arrays, *rest: jax.grad(lambda a: jnp.sum(form(a, *rest)[1] ** 2))(arrays)
+    def gradient_of(form):
+        return gradient(lambda *given: form(*given)[1])
 
     steps: dict[str, tuple[Callable, tuple]] = {"step": (step, (arrays, state, xs[0]))}
     if kept <= options.most:
         carry = state, batched(cell.rtrl_init())
-        steps["rtrl"] = gradient(rtrl_step), (arrays, carry, xs[0])
+        steps["rtrl"] = gradient_of(rtrl_step), (arrays, carry, xs[0])
     results = compete(steps, budget=budget)
     for time in options.times:
         given = arrays, state, xs[:time]
         scans = {
             f"forward {time}": (forward, given),
-            f"gradient {time}": (gradient(forward), given),
+            f"gradient {time}": (gradient_of(forward), given),
         }
         results |= compete(scans, budget=budget)
     row = {

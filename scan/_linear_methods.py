@@ -18,7 +18,6 @@ def solve(method: Method, a, b, h0, begin, *, reverse: bool):
         return _sequential(a, b, h0, begin, reverse)
     if a.ndim < b.ndim:
         a = a[None]
-    a = jnp.broadcast_to(a, (b.shape[0], *a.shape[1:]))
     if reverse:
         a, b = a[::-1], b[::-1]
         begin = None if begin is None else begin[::-1]

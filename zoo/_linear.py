@@ -11,8 +11,8 @@ class Linear(eqx.Module):
     """`W x + b`, initialized as `equinox.nn.Linear` is.
 
     Input first, `x @ W.T`: under `vmap` the product then has the layout of its input. `W @ x` makes
-    a batch of columns of it, and XLA reads that transposed in whatever follows, which took longer
-    than the products did in half of the cells.
+    a batch of columns of it, and XLA reads that transposed in whatever follows: in `zoo.FFM` that
+    took longer than the products.
     """
 
     weight: Float[Array, "outputs inputs"]

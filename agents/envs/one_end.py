@@ -27,4 +27,5 @@ class OneEnd(Environment[TEnvState, TEnvParams]):
         **Returns:** a Boolean scalar, never true together with `is_terminated`.
         """
         timeout = state.time >= params.max_steps_in_episode
-        return timeout & ~self.is_terminated(state, params)  # pyright: ignore  (its own types)
+        # `is_terminated` is of the subclass, and takes its own state and parameters.
+        return timeout & ~self.is_terminated(state, params)  # pyright: ignore

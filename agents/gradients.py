@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 
 import zoo
 from agents.networks import Inputs
-from zoo.checks import check_counts
+from zoo.parts.checks import check_counts
 
 _REFRESH = ("never", "epoch")
 

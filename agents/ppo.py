@@ -23,7 +23,7 @@ from agents.returns import running_return
 from agents.rollout import Actor, Runner, across_seeds, episode_statistics
 from agents.segments import to_segments, to_starts
 from agents.update import staleness, update
-from zoo.checks import check_counts
+from zoo.parts.checks import check_counts
 
 Metrics = dict[str, Array]
 

@@ -23,7 +23,7 @@ from agents.logs import (
     mean_over_seeds,
 )
 from agents.plots import SCALARS, learning_curve, read_scalars
-from zoo.checks import check_counts
+from zoo.parts.checks import check_counts
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
 TENSORBOARD = "tensorboard"

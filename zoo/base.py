@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
 import scan
-from zoo._init import real_dtype
 from zoo._segment import rtrl_segment
+from zoo.parts.initial import real_dtype
 
 State = Any
 Sensitivity = Any

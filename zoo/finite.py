@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from zoo._counts import positions
-from zoo._init import real_dtype
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity
+from zoo.parts.counts import positions
+from zoo.parts.initial import real_dtype
 
 State = tuple[Float[Array, "reach inputs"], Float[Array, ""]]
 

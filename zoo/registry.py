@@ -9,43 +9,43 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
-from zoo._init import check_sizes
 from zoo.base import AbstractMemory
-from zoo.block_diagonal import BlockDiagonal
-from zoo.deltanet import DeltaNet
-from zoo.dnc import DNC
-from zoo.elman import Elman
-from zoo.elstm import ELSTM
-from zoo.felstm import FeLSTM
-from zoo.ffm import FFM
-from zoo.fwp import FWP
-from zoo.gru import GRU
-from zoo.indrnn import IndRNN
-from zoo.linear_attention import LinearAttention
-from zoo.linear_rnn import LinearRNN
-from zoo.linoss import LinOSS
-from zoo.lmu import LMU
-from zoo.lru import LRU
-from zoo.lstm import LSTM
-from zoo.mgu import MGU
-from zoo.mingru import MinGRU
-from zoo.minlstm import MinLSTM
-from zoo.mlp import MLP
-from zoo.mlstm import MLSTM
-from zoo.positional_mlp import PositionalMLP
-from zoo.qrnn import QRNN
-from zoo.retnet import RetNet
-from zoo.rotrnn import RotRNN
-from zoo.rtu import RTU, NonlinearRTU
-from zoo.rwkv import RWKV
-from zoo.s4d import S4D
-from zoo.s5 import S5
-from zoo.s6 import S6
-from zoo.shm import SHM
-from zoo.sru import SRU
+from zoo.cells.block_diagonal import BlockDiagonal
+from zoo.cells.deltanet import DeltaNet
+from zoo.cells.dnc import DNC
+from zoo.cells.elman import Elman
+from zoo.cells.elstm import ELSTM
+from zoo.cells.felstm import FeLSTM
+from zoo.cells.ffm import FFM
+from zoo.cells.fwp import FWP
+from zoo.cells.gru import GRU
+from zoo.cells.indrnn import IndRNN
+from zoo.cells.linear_attention import LinearAttention
+from zoo.cells.linear_rnn import LinearRNN
+from zoo.cells.linoss import LinOSS
+from zoo.cells.lmu import LMU
+from zoo.cells.lru import LRU
+from zoo.cells.lstm import LSTM
+from zoo.cells.mgu import MGU
+from zoo.cells.mingru import MinGRU
+from zoo.cells.minlstm import MinLSTM
+from zoo.cells.mlp import MLP
+from zoo.cells.mlstm import MLSTM
+from zoo.cells.positional_mlp import PositionalMLP
+from zoo.cells.qrnn import QRNN
+from zoo.cells.retnet import RetNet
+from zoo.cells.rotrnn import RotRNN
+from zoo.cells.rtu import RTU, NonlinearRTU
+from zoo.cells.rwkv import RWKV
+from zoo.cells.s4d import S4D
+from zoo.cells.s5 import S5
+from zoo.cells.s6 import S6
+from zoo.cells.shm import SHM
+from zoo.cells.sru import SRU
+from zoo.cells.tcn import TCN
+from zoo.cells.transformer import Transformer
+from zoo.parts.initial import check_sizes
 from zoo.stack import Block, Stack, check_credit
-from zoo.tcn import TCN
-from zoo.transformer import Transformer
 from zoo.windowed import Windowed
 
 

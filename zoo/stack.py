@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
-from zoo._init import real_dtype
-from zoo._linear import Linear
 from zoo._segment import rtrl_segment
 from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
+from zoo.parts.initial import real_dtype
+from zoo.parts.linear import Linear
 
 _CREDIT = ("layerwise", "exact")
 

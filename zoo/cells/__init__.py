@@ -1,0 +1,1 @@
+"""The cells, one a file."""

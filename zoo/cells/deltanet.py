@@ -1,0 +1,156 @@
+"""Delta rule networks, plain and gated."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+import scan
+from zoo.base import State
+from zoo.kinds import AbstractUnstructuredCell, check_method, check_rtrl
+from zoo.parts.initial import check_sizes
+from zoo.parts.linear import Linear
+
+
+class DeltaNet(AbstractUnstructuredCell):
+    r"""Fast weights that are overwritten: what the memory answers to a key moves towards a value.
+
+        q, k, v = unit(silu(W_q x)), unit(silu(W_k x)), silu(W_v x)        unit(u) = u / ‖u‖
+        α, β = exp(-e^a softplus(w_α x + b_α)), σ(w_β x + b_β)             α = 1 without a gate
+        S' = α S (I - β k kᵀ) + β v kᵀ
+        y  = S' q
+
+    Linear in S, with a matrix that turns it: steps are associative, but not entry by entry. On a
+    CPU the rank-one updates are made one after another; elsewhere the matrices are combined in a
+    tree. Every entry of S may depend on every parameter of k, so that exact RTRL is dense, for
+    small memories; the alternative is `rtrl="uoro"`.
+
+    Sources: *Parallelizing Linear Transformers with the Delta Rule over Sequence Length*, Yang et
+    al. (2024), section 2.2; *Gated Delta Networks*, Yang et al. (2024), equation 10.
+    """
+
+    keys: Linear
+    values: Linear
+    queries: Linear
+    learning_rate: Linear
+    decay_rate: Linear | None
+    decay_log: Float[Array, ""] | None
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    rtrl: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        keys: int | None = None,
+        gated: bool = False,
+        rtrl: str = "exact",
+        key: Array,
+    ):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: width of the values and of `y`.
+        - `keys`: width of keys and queries; `hidden` by default.
+        - `gated`: whether the memory decays.
+        - `rtrl`: `"exact"` or `"uoro"`; see `zoo.AbstractUnstructuredCell`.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        width = hidden if keys is None else keys
+        check_sizes(inputs=inputs, hidden=hidden, keys=width)
+        parts = jax.random.split(key, 5)
+        self.keys = Linear(inputs, width, False, key=parts[0])
+        self.values = Linear(inputs, hidden, False, key=parts[1])
+        self.queries = Linear(inputs, width, False, key=parts[2])
+        self.learning_rate = Linear(inputs, 1, key=parts[3])
+        self.decay_rate = Linear(inputs, 1, key=parts[4]) if gated else None
+        self.decay_log = jnp.full((), math.log(0.1)) if gated else None
+        self.inputs, self.hidden = inputs, hidden
+        self.rtrl = check_rtrl(rtrl, ("exact", "uoro"))
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, "hidden keys"]:
+        """Zeros."""
+        weights = self.keys.weight
+        return jnp.zeros((self.hidden, weights.shape[0]), weights.dtype)
+
+    def projections(
+        self, x: Float[Array, " inputs"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, " keys"], Float[Array, " hidden"]]:
+        """`(α, β, k, v)` of a step."""
+        beta = jax.nn.sigmoid(self.learning_rate(x)[0])
+        alpha = jnp.ones_like(beta)
+        if self.decay_rate is not None and self.decay_log is not None:
+            alpha = jnp.exp(-jnp.exp(self.decay_log) * jax.nn.softplus(self.decay_rate(x)[0]))
+        return alpha, beta, _unit(jax.nn.silu(self.keys(x))), jax.nn.silu(self.values(x))
+
+    def update(
+        self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
+    ) -> Float[Array, "hidden keys"]:
+        """`S'`: S decays, and what it answers to k moves towards v."""
+        return _overwritten(state, self.projections(x))
+
+    def evolve(
+        self,
+        recurrence: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
+    ) -> State:
+        """See `zoo.AbstractCell.evolve`."""
+        initial = recurrence.init_state()
+
+        def one_by_one(state, steps):
+            return scan.sequential(_overwritten, state, steps, begin, initial=initial)[1]
+
+        def in_a_tree(state, steps):
+            alpha, beta, k, v = steps
+            step = beta[:, None, None] * k[:, None]
+            turn = alpha[:, None, None] * (
+                jnp.eye(k.shape[1], dtype=k.dtype)[None] - step * k[:, :, None]
+            )
+            first = jnp.eye(k.shape[1], dtype=k.dtype), state
+            elements = turn, v[:, :, None] * step
+            return scan.associative(_combined, elements, begin, initial=first)[1]
+
+        steps = jax.vmap(recurrence.projections)(xs)
+        known = {"sequential": one_by_one, "associative": in_a_tree}
+        if check_method(method, ("auto", *known)) != "auto":
+            return known[method](state, steps)
+        return jax.lax.platform_dependent(state, steps, cpu=one_by_one, default=in_a_tree)
+
+    def readout(
+        self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
+    ) -> Float[Array, " hidden"]:
+        """`S' q`."""
+        return state @ _unit(jax.nn.silu(self.queries(x)))
+
+
+def _overwritten(state, step):
+    alpha, beta, k, v = step
+    kept = alpha * state
+    return kept + beta * (v - kept @ k)[:, None] * k[None]
+
+
+def _combined(earlier, later):
+    """`S ↦ S A + B` after another such map."""
+    (a, b), (later_a, later_b) = earlier, later
+    return a @ later_a, b @ later_a + later_b
+
+
+def _unit(u):
+    return u * jax.lax.rsqrt(jnp.sum(u**2) + 1e-12)

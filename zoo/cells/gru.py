@@ -1,0 +1,77 @@
+"""Gated Recurrent Unit."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rtrl import product
+from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+from zoo.parts.initial import check_sizes, linear_weights
+
+
+class GRU(AbstractDenseCell):
+    r"""Gated Recurrent Unit.
+
+        r = σ(W_r x + U_r h + b_r)
+        z = σ(W_z x + U_z h + b_z)
+        n = tanh(W_n x + b_n + r ⊙ (U_n h + b_u))
+        h' = (1 - z) ⊙ n + z ⊙ h
+        y = h'
+
+    Dense: exact RTRL keeps hidden × parameters numbers; see `zoo.AbstractDenseCell` for the others.
+
+    Source: Cho et al. (2014), with the reset gate after the product as in cuDNN and
+    `equinox.nn.GRUCell`.
+    """
+
+    w: Float[Array, "hidden three inputs"]
+    u: Float[Array, "hidden three hidden"]
+    b: Float[Array, "hidden three"]
+    b_u: Float[Array, " hidden"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    rtrl: str = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of units, and width of `y`.
+        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden)
+        keys = jax.random.split(key, 4)
+        self.w = linear_weights(keys[0], (hidden, 3, inputs), hidden)
+        self.u = linear_weights(keys[1], (hidden, 3, hidden), hidden)
+        self.b = linear_weights(keys[2], (hidden, 3), hidden)
+        self.b_u = linear_weights(keys[3], (hidden,), hidden)
+        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, " hidden"]:
+        """Zeros."""
+        return jnp.zeros(self.hidden, self.w.dtype)
+
+    def transition(
+        self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
+    ) -> Float[Array, " hidden"]:
+        """`h'`."""
+        w_r, w_z, w_n = (product(self.w, x) + self.b).T
+        u_r, u_z, u_n = recurrent(self.u, state).T
+        r, z = jax.nn.sigmoid(w_r + u_r), jax.nn.sigmoid(w_z + u_z)
+        n = jnp.tanh(w_n + r * (u_n + self.b_u))
+        return (1 - z) * n + z * state
+
+    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
+        """`h'`."""
+        return state

@@ -1,0 +1,68 @@
+"""Independently Recurrent Neural Network."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from zoo.kinds import AbstractDiagonalCell
+from zoo.parts.activations import activation as activation_of
+from zoo.parts.initial import check_sizes
+from zoo.parts.linear import Linear
+
+
+class IndRNN(AbstractDiagonalCell):
+    r"""Independently recurrent network: each unit feeds back to itself alone.
+
+        h' = act(W x + u ⊙ h + b)
+        y = h'
+
+    u starts uniform in (0, 1), as the paper has it for layers that should keep memories of all
+    lengths. With `relu` a unit whose u is trained beyond 1 grows without bound.
+
+    Source: *Independently Recurrent Neural Network (IndRNN)*, Li et al. (2018).
+    """
+
+    drive: Linear
+    u: Float[Array, " hidden"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, activation: str = "relu", key: Array):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of units, and width of `y`.
+        - `activation`: `"relu"`, `"tanh"`, `"identity"`, `"silu"` or `"gelu"`.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden)
+        activation_of(activation)
+        drive_key, u_key = jax.random.split(key)
+        self.drive = Linear(inputs, hidden, key=drive_key)
+        self.u = jax.random.uniform(u_key, (hidden,))
+        self.inputs, self.hidden, self.activation = inputs, hidden, activation
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, " hidden"]:
+        """Zeros."""
+        return jnp.zeros(self.hidden, self.u.dtype)
+
+    def update(
+        self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
+    ) -> Float[Array, " hidden"]:
+        """`h'`."""
+        return activation_of(self.activation)(self.drive(x) + self.u * state)
+
+    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
+        """`h'`."""
+        return state

@@ -1,0 +1,65 @@
+"""Gated Impulse Linear Recurrence."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from zoo.kinds import AbstractLinearCell
+from zoo.parts.initial import check_sizes
+from zoo.parts.linear import Linear
+
+
+class LinearRNN(AbstractLinearCell):
+    r"""Gated Impulse Linear Recurrence (GILR): a leaky average whose leak the input chooses.
+
+        g = σ(U x + b_g)
+        i = tanh(V x + b_i)
+        h' = g ⊙ h + (1 - g) ⊙ i
+        y = h'
+
+    Source: *Parallelizing Linear Recurrent Neural Nets Over Sequence Length*, Martin & Cundy
+    (2018), equation 6.
+    """
+
+    gate: Linear
+    impulse: Linear
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, key: Array):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of units, and width of `y`.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden)
+        gate_key, impulse_key = jax.random.split(key)
+        self.gate = Linear(inputs, hidden, key=gate_key)
+        self.impulse = Linear(inputs, hidden, key=impulse_key)
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, " hidden"]:
+        """Zeros."""
+        return jnp.zeros(self.hidden, self.gate.weight.dtype)
+
+    def coefficients(
+        self, x: Float[Array, " inputs"]
+    ) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
+        """`(g, (1 - g) ⊙ i)`."""
+        g = jax.nn.sigmoid(self.gate(x))
+        return g, (1 - g) * jnp.tanh(self.impulse(x))
+
+    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
+        """`h'`."""
+        return state

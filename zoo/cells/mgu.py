@@ -1,0 +1,74 @@
+"""Minimal Gated Unit."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rtrl import product
+from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+from zoo.parts.initial import check_sizes, linear_weights
+
+
+class MGU(AbstractDenseCell):
+    r"""Minimal Gated Unit: a GRU with one gate for both purposes.
+
+        f = σ(W_f x + U_f h + b_f)
+        n = tanh(W_n x + U_n (f ⊙ h) + b_n)
+        h' = (1 - f) ⊙ h + f ⊙ n
+        y = h'
+
+    Dense: exact RTRL keeps hidden × parameters numbers; see `zoo.AbstractDenseCell` for the others.
+
+    Source: *Minimal Gated Unit for Recurrent Neural Networks*, Zhou et al. (2016).
+    """
+
+    w: Float[Array, "hidden two inputs"]
+    u_f: Float[Array, "hidden one hidden"]
+    u_n: Float[Array, "hidden one hidden"]
+    b: Float[Array, "hidden two"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    rtrl: str = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of units, and width of `y`.
+        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden)
+        keys = jax.random.split(key, 4)
+        self.w = linear_weights(keys[0], (hidden, 2, inputs), hidden)
+        self.u_f = linear_weights(keys[1], (hidden, 1, hidden), hidden)
+        self.u_n = linear_weights(keys[2], (hidden, 1, hidden), hidden)
+        self.b = linear_weights(keys[3], (hidden, 2), hidden)
+        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, " hidden"]:
+        """Zeros."""
+        return jnp.zeros(self.hidden, self.w.dtype)
+
+    def transition(
+        self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
+    ) -> Float[Array, " hidden"]:
+        """`h'`."""
+        drive_f, drive_n = (product(self.w, x) + self.b).T
+        f = jax.nn.sigmoid(drive_f + recurrent(self.u_f, state)[:, 0])
+        n = jnp.tanh(drive_n + recurrent(self.u_n, f * state)[:, 0])
+        return (1 - f) * state + f * n
+
+    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
+        """`h'`."""
+        return state

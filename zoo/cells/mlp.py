@@ -1,0 +1,82 @@
+"""The memoryless baseline."""
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Float
+
+import rtrl
+from zoo.base import AbstractCell
+from zoo.kinds import check_method
+from zoo.parts.activations import activation as activation_of
+from zoo.parts.initial import check_sizes, linear_weights
+
+
+class MLP(AbstractCell):
+    """No memory: `y = act(W x + b)`, the same for every past.
+
+    With the four forms of a memory, so that a program can be run without one: what it learns shows
+    how much of a task needs remembering. The state is empty.
+    """
+
+    w: Float[Array, "hidden inputs"]
+    b: Float[Array, " hidden"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, activation: str = "relu", key: Array):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: width of `y`.
+        - `activation`: `"relu"`, `"tanh"`, `"identity"`, `"silu"` or `"gelu"`.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden)
+        activation_of(activation)
+        w_key, b_key = jax.random.split(key)
+        self.w = linear_weights(w_key, (hidden, inputs), inputs)
+        self.b = linear_weights(b_key, (hidden,), inputs)
+        self.inputs, self.hidden, self.activation = inputs, hidden, activation
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def update(self, state: tuple[()], x: Array) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def readout(self, state: tuple[()], x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
+        """`act(W x + b)`."""
+        return activation_of(self.activation)(x @ self.w.T + self.b)
+
+    @property
+    def structure(self) -> rtrl.AbstractStructure:
+        """Without a state, any will do."""
+        return rtrl.Diagonal()
+
+    def recurrence(self) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def evolve(
+        self,
+        recurrence: tuple[()],
+        state: tuple[()],
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
+    ) -> tuple[()]:
+        """Nothing."""
+        check_method(method, ("auto",))
+        return ()

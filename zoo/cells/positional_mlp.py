@@ -1,0 +1,82 @@
+"""A memoryless network that knows the time."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+import rtrl
+from zoo.base import AbstractCell
+from zoo.kinds import check_method
+from zoo.parts.activations import activation as activation_of
+from zoo.parts.counts import positions
+from zoo.parts.initial import check_sizes, linear_weights
+
+
+class PositionalMLP(AbstractCell):
+    """No memory but a clock: `y = act(W (x + p_t) + b)`.
+
+    `p_t` is the sinusoidal encoding of the step t in the episode, as wide as `x`. What it learns
+    beyond `zoo.MLP` shows how much of a task is a matter of time alone. The state is t.
+
+    Source: the baseline PosMLP of *Reinforcement Learning with Fast and Forgetful Memory*, Morad et
+    al. (2023); the encoding of *Attention Is All You Need*, Vaswani et al. (2017), section 3.5.
+    """
+
+    w: Float[Array, "hidden inputs"]
+    b: Float[Array, " hidden"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, activation: str = "relu", key: Array):
+        """See `zoo.MLP`."""
+        check_sizes(inputs=inputs, hidden=hidden)
+        activation_of(activation)
+        w_key, b_key = jax.random.split(key)
+        self.w = linear_weights(w_key, (hidden, inputs), inputs)
+        self.b = linear_weights(b_key, (hidden,), inputs)
+        self.inputs, self.hidden, self.activation = inputs, hidden, activation
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, ""]:
+        """0, the number of steps taken."""
+        return jnp.zeros((), self.w.dtype)
+
+    def update(self, state: Float[Array, ""], x: Array) -> Float[Array, ""]:
+        """One step more."""
+        return state + 1
+
+    def readout(
+        self, state: Float[Array, ""], x: Float[Array, " inputs"]
+    ) -> Float[Array, " hidden"]:
+        """`act(W (x + p_t) + b)`."""
+        i = jnp.arange(self.inputs)
+        angle = (state - 1) / 10_000.0 ** (2 * (i // 2) / self.inputs)
+        encoding = jnp.where(i % 2 == 0, jnp.sin(angle), jnp.cos(angle)).astype(x.dtype)
+        return activation_of(self.activation)((x + encoding) @ self.w.T + self.b)
+
+    @property
+    def structure(self) -> rtrl.AbstractStructure:
+        """No parameter acts on the clock."""
+        return rtrl.Diagonal()
+
+    def recurrence(self) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def evolve(
+        self,
+        recurrence: tuple[()],
+        state: Float[Array, ""],
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
+    ) -> Float[Array, " time"]:
+        """See `zoo.AbstractCell.evolve`."""
+        check_method(method, ("auto",))
+        return positions(state, begin, len(xs)) + 1

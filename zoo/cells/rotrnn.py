@@ -1,0 +1,104 @@
+"""Rotational recurrent network."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Complex, Float
+
+from zoo.kinds import AbstractTimeInvariantCell
+from zoo.parts.initial import check_sizes
+from zoo.parts.linear import Linear
+
+
+class RotRNN(AbstractTimeInvariantCell):
+    r"""Rotations with one decay, in a learned orthogonal basis.
+
+    With P = exp(M - Mᵀ) orthogonal, Θ a block-diagonal matrix of rotations by θ, and γ in (0, 1),
+
+        h' = γ P Θ Pᵀ h + B̂ x        y = C h + D x
+
+    is scanned in the basis of P, where two neighboring coordinates are one complex number:
+    `s' = γ e^{iθ} s + (Pᵀ B̂ x)`. `B̂ = √((1 - γ²) / ‖B‖²) B` keeps the state's size constant
+    for inputs of constant size, whatever γ. `γ = exp(-exp(ν))`.
+
+    Source: *RotRNN: Modelling Long Sequences with Rotations*, Biegun et al. (2024), section 3, with
+    one head; stack cells for more.
+    """
+
+    basis: Float[Array, "size size"]
+    theta_log: Float[Array, " hidden"]
+    nu_log: Float[Array, ""]
+    b: Float[Array, "size inputs"]
+    c: Float[Array, "outputs size"]
+    d: Linear
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        outputs: int | None = None,
+        gamma: float = 0.99,
+        max_phase: float = math.pi / 10,
+        key: Array,
+    ):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of rotations; the state has twice as many real numbers.
+        - `outputs`: width of `y`; `hidden` by default.
+        - `gamma`: initial decay per step, between 0 and 1.
+        - `max_phase`: θ starts uniform in (0, max_phase), in radians per step.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        outputs = hidden if outputs is None else outputs
+        check_sizes(inputs=inputs, hidden=hidden, outputs=outputs)
+        if not 0 < gamma < 1:
+            raise ValueError(f"`gamma` (={gamma}) must be between 0 and 1.")
+        if not 0 < max_phase <= 2 * math.pi:
+            raise ValueError(f"`max_phase` (={max_phase}) must be in (0, 2π].")
+        keys = jax.random.split(key, 5)
+        size = 2 * hidden
+        self.basis = jax.random.normal(keys[0], (size, size)) / math.sqrt(size)
+        self.theta_log = jnp.log(
+            jax.random.uniform(keys[1], (hidden,), minval=1e-6, maxval=1.0) * max_phase
+        )
+        self.nu_log = jnp.asarray(np.log(-np.log(gamma)), self.basis.dtype)
+        self.b = jax.random.normal(keys[2], (size, inputs)) / math.sqrt(inputs)
+        self.c = jax.random.normal(keys[3], (outputs, size)) / math.sqrt(size)
+        self.d = Linear(inputs, outputs, False, key=keys[4])
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self) -> int:
+        """As given; `hidden` by default."""
+        return self.c.shape[0]
+
+    def matrices(self) -> tuple[Complex[Array, " hidden"], Complex[Array, "hidden inputs"]]:
+        """`γ e^{iθ}` and `Pᵀ B̂`, two rows as one complex row."""
+        gamma, theta = jnp.exp(-jnp.exp(self.nu_log)), jnp.exp(self.theta_log)
+        scale = jnp.sqrt((1 - gamma**2) / jnp.sum(self.b**2))
+        b = scale * (self._orthogonal().T @ self.b)
+        return (
+            jax.lax.complex(gamma * jnp.cos(theta), gamma * jnp.sin(theta)),
+            jax.lax.complex(b[0::2], b[1::2]),
+        )
+
+    def readout(
+        self, state: Complex[Array, " hidden"], x: Float[Array, " inputs"]
+    ) -> Float[Array, " outputs"]:
+        """`C P s + D x`."""
+        s = jnp.stack([state.real, state.imag], -1).ravel()
+        return s @ self._orthogonal().T @ self.c.T + self.d(x)
+
+    def _orthogonal(self) -> Float[Array, "size size"]:
+        return jax.scipy.linalg.expm(self.basis - self.basis.T)

@@ -1,0 +1,124 @@
+"""Diagonal structured state space layer."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, Float
+
+import rtrl
+from zoo.kinds import AbstractTwoAxisCell
+from zoo.parts.initial import check_sizes, discretize
+from zoo.parts.linear import Linear
+
+
+class S4D(AbstractTwoAxisCell):
+    r"""Diagonal structured state space layer: a small diagonal system per feature.
+
+    Each of the features `u = W x` drives a system of its own with complex `states`, discretized by
+    zero-order hold with the feature's step Δ:
+
+        s'_fn = exp(A_fn Δ_f) s_fn + (exp(A_fn Δ_f) - 1) / A_fn u_f
+        v_f   = 2 Re(Σ_n C_fn s_fn) + D_f u_f
+        y     = (W1 gelu(v) + b1) ⊙ σ(W2 gelu(v) + b2)
+
+    Re A is learned as `-exp(·)`. Im A starts at `π n` (`"lin"`) or at `(N/π) (N/(2n + 1) - 1)`
+    (`"inv"`); Re A at -1/2. W is a part of the recurrence, so its sensitivity has an axis for the
+    states of a feature.
+
+    Source: *On the Parameterization and Initialization of Diagonal State Space Models*, Gu et al.
+    (2022).
+    """
+
+    project: Float[Array, "hidden inputs"]
+    decay_log: Float[Array, "hidden states"]
+    frequency: Float[Array, "hidden states"]
+    step_log: Float[Array, " hidden"]
+    c_real: Float[Array, "hidden states"]
+    c_imag: Float[Array, "hidden states"]
+    d: Float[Array, " hidden"]
+    value: Linear
+    gate: Linear
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        states: int = 16,
+        init: str = "lin",
+        step_min: float = 0.001,
+        step_max: float = 0.1,
+        key: Array,
+    ):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of features, and width of `y`.
+        - `states`: complex states per feature.
+        - `init`: `"lin"` or `"inv"`.
+        - `step_min`, `step_max`: log Δ starts uniform between their logarithms.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden, states=states)
+        if not 0 < step_min <= step_max:
+            raise ValueError(
+                f"`step_min` (={step_min}) and `step_max` (={step_max}) must obey "
+                "0 < step_min <= step_max."
+            )
+        n = jnp.arange(states) * 1.0
+        frequencies = {
+            "lin": math.pi * n,
+            "inv": states / math.pi * (states / (2 * n + 1) - 1),
+        }
+        if init not in frequencies:
+            raise ValueError(f"`init` (={init!r}) must be one of {', '.join(frequencies)}.")
+        keys = jax.random.split(key, 7)
+        self.project = jax.random.normal(keys[0], (hidden, inputs)) / math.sqrt(inputs)
+        self.decay_log = jnp.full((hidden, states), math.log(0.5))
+        self.frequency = jnp.tile(frequencies[init], (hidden, 1))
+        self.step_log = jax.random.uniform(
+            keys[1], (hidden,), minval=math.log(step_min), maxval=math.log(step_max)
+        )
+        self.c_real, self.c_imag = (
+            jax.random.normal(k, (hidden, states)) * math.sqrt(0.5) for k in keys[2:4]
+        )
+        self.d = jax.random.normal(keys[4], (hidden,))
+        self.value = Linear(hidden, hidden, key=keys[5])
+        self.gate = Linear(hidden, hidden, key=keys[6])
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Complex[Array, "hidden states"]:
+        """Zeros."""
+        return jnp.zeros(self.c_real.shape, jnp.result_type(self.c_real, jnp.complex64))
+
+    def recurrence(self) -> rtrl.Axes:
+        """`Ā` and `B̄` for every state, W for every feature."""
+        eigenvalues = jax.lax.complex(-jnp.exp(self.decay_log), self.frequency)
+        both = discretize("zoh", eigenvalues, jnp.exp(self.step_log)[:, None])
+        return rtrl.Axes(both=both, rows=self.project)
+
+    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+        """`(Ā, B̄ ⊙ W x)`."""
+        a, b = recurrence.both
+        return a, b[None] * (xs @ recurrence.rows.T)[:, :, None]
+
+    def readout(
+        self, state: Complex[Array, "hidden states"], x: Float[Array, " inputs"]
+    ) -> Float[Array, " hidden"]:
+        """`(W1 gelu(v) + b1) ⊙ σ(W2 gelu(v) + b2)`."""
+        v = 2 * jnp.sum(self.c_real * state.real - self.c_imag * state.imag, -1)
+        v = jax.nn.gelu(v + self.d * (x @ self.project.T))
+        return self.value(v) * jax.nn.sigmoid(self.gate(v))

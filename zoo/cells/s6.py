@@ -1,0 +1,103 @@
+"""Selective state space model."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+import rtrl
+from zoo.kinds import AbstractTwoAxisCell
+from zoo.parts.initial import check_sizes, linear_weights
+
+
+class S6(AbstractTwoAxisCell):
+    r"""Selective state space model, the recurrence of Mamba.
+
+    Every channel i has N states, which decay and listen as the input says:
+
+        u = silu(W_u x)
+        Δ = softplus(W_Δ x + b_Δ)        W_Δ of rank `rank`
+        S'_ij = exp(Δ_i A_ij) S_ij + Δ_i u_i (W_B x)_j
+        y = (S' W_C x + D ⊙ u) ⊙ silu(W_z x)
+
+    `A = -exp(A_log)` starts as -1 … -N in every channel; Δ between 0.001 and 0.1. The convolution
+    in front and the projection behind, which make a block of the layer, are left to `zoo.Windowed`
+    and `zoo.Stack`.
+
+    Source: *Mamba: Linear-Time Sequence Modeling with Selective State Spaces*, Gu & Dao (2023),
+    algorithm 2 and section 3.6.
+    """
+
+    a_log: Float[Array, "hidden states"]
+    input: Float[Array, "hidden inputs"]
+    step_down: Float[Array, "rank inputs"]
+    step_up: Float[Array, "hidden rank"]
+    step_bias: Float[Array, " hidden"]
+    b: Float[Array, "states inputs"]
+    c: Float[Array, "states inputs"]
+    d: Float[Array, " hidden"]
+    gate: Float[Array, "hidden inputs"]
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(
+        self, inputs: int, hidden: int, *, states: int = 16, rank: int | None = None, key: Array
+    ):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: number of channels, and width of `y`.
+        - `states`: N, states per channel.
+        - `rank`: of W_Δ; a sixteenth of `inputs`, rounded up, by default.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        rank = -(-inputs // 16) if rank is None else rank
+        check_sizes(inputs=inputs, hidden=hidden, states=states, rank=rank)
+        keys = jax.random.split(key, 7)
+        self.a_log = jnp.tile(jnp.log(jnp.arange(1.0, states + 1))[None], (hidden, 1))
+        self.input = linear_weights(keys[0], (hidden, inputs), inputs)
+        self.step_down = linear_weights(keys[1], (rank, inputs), inputs)
+        self.step_up = linear_weights(keys[2], (hidden, rank), rank)
+        ends = math.log(0.001), math.log(0.1)
+        step = jnp.exp(jax.random.uniform(keys[3], (hidden,), minval=ends[0], maxval=ends[1]))
+        self.step_bias = step + jnp.log(-jnp.expm1(-step))  # softplus of it is the step
+        self.b = linear_weights(keys[4], (states, inputs), inputs)
+        self.c = linear_weights(keys[5], (states, inputs), inputs)
+        self.d = jnp.ones(hidden)
+        self.gate = linear_weights(keys[6], (hidden, inputs), inputs)
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    def init_state(self) -> Float[Array, "hidden states"]:
+        """Zeros."""
+        return jnp.zeros(self.a_log.shape, self.a_log.dtype)
+
+    def recurrence(self) -> rtrl.Axes:
+        """A belongs to entries; W_u, W_Δ and b_Δ to channels; W_B to states."""
+        step = (self.step_up @ self.step_down, self.step_bias)
+        return rtrl.Axes(both=-jnp.exp(self.a_log), rows=(self.input, *step), columns=self.b)
+
+    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+        """`(exp(Δ A), Δ u (W_B x)ᵀ)`."""
+        weights, step_weights, step_bias = recurrence.rows
+        step = jax.nn.softplus(xs @ step_weights.T + step_bias[None])
+        drive = step * jax.nn.silu(xs @ weights.T)
+        a = jnp.exp(step[:, :, None] * recurrence.both[None])
+        return a, drive[:, :, None] * (xs @ recurrence.columns.T)[:, None, :]
+
+    def readout(
+        self, state: Float[Array, "hidden states"], x: Float[Array, " inputs"]
+    ) -> Float[Array, " hidden"]:
+        """`(S' W_C x + D ⊙ u) ⊙ silu(W_z x)`."""
+        y = state @ (x @ self.c.T) + self.d * jax.nn.silu(x @ self.input.T)
+        return y * jax.nn.silu(x @ self.gate.T)

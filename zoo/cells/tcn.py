@@ -1,0 +1,96 @@
+"""Temporal convolutional network."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from zoo.finite import AbstractFiniteMemory
+from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts.linear import Linear
+
+
+class _CausalConvolution(eqx.Module):
+    """`b + Σ_j W_j x_{t - j·dilation}`, zeros before an episode."""
+
+    weight: Float[Array, "outputs taps inputs"]
+    bias: Float[Array, " outputs"]
+    dilation: int = eqx.field(static=True)
+
+    def __init__(self, inputs, outputs, taps, dilation, key):
+        weight_key, bias_key = jax.random.split(key)
+        self.weight = linear_weights(weight_key, (outputs, taps, inputs), taps * inputs)
+        self.bias = linear_weights(bias_key, (outputs,), taps * inputs)
+        self.dilation = dilation
+
+    def __call__(self, tokens, age):
+        length, out = len(tokens), self.bias[None]
+        for j in range(self.weight.shape[1]):
+            lag = min(j * self.dilation, length)
+            shifted = jnp.pad(tokens, ((lag, 0), (0, 0)))[:length]
+            known = (age >= lag)[:, None]
+            out = out + jnp.where(known, shifted, 0) @ self.weight[:, j].T
+        return out
+
+
+class TCN(AbstractFiniteMemory):
+    """Temporal convolutional network: blocks of dilated causal convolutions.
+
+    Each block is `relu(z + conv(relu(conv(z))))` with a linear map of z where widths differ; the
+    dilation doubles from block to block. Without the weight norm and dropout of the paper, which
+    are not of its memory. Its reach is `2 (taps - 1) (2^blocks - 1)` steps: 30 by default.
+
+    Source: *An Empirical Evaluation of Generic Convolutional and Recurrent Networks for Sequence
+    Modeling*, Bai et al. (2018), section 3.
+    """
+
+    convolutions: tuple[tuple[_CausalConvolution, _CausalConvolution], ...]
+    widen: Linear | None
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs: int, hidden: int, *, blocks: int = 4, taps: int = 2, key: Array):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: width of every block and of `y`.
+        - `blocks`: number of blocks.
+        - `taps`: width of the filters, in steps.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden, blocks=blocks, taps=taps)
+        keys = jax.random.split(key, 2 * blocks + 1)
+        self.convolutions = tuple(
+            (
+                _CausalConvolution(inputs if i == 0 else hidden, hidden, taps, 2**i, keys[2 * i]),
+                _CausalConvolution(hidden, hidden, taps, 2**i, keys[2 * i + 1]),
+            )
+            for i in range(blocks)
+        )
+        self.widen = Linear(inputs, hidden, key=keys[-1]) if inputs != hidden else None
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    @property
+    def reach(self) -> int:
+        """The sum over all filters."""
+        return sum(c.dilation * (c.weight.shape[1] - 1) for b in self.convolutions for c in b)
+
+    def respond(
+        self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
+    ) -> Float[Array, "tokens outputs"]:
+        """See `zoo.AbstractFiniteMemory.respond`."""
+        for i, (first, second) in enumerate(self.convolutions):
+            through = second(jax.nn.relu(first(tokens, age)), age)
+            if i == 0 and self.widen is not None:
+                tokens = jax.vmap(self.widen)(tokens)
+            tokens = jax.nn.relu(tokens + through)
+        return tokens

@@ -1,0 +1,132 @@
+"""Causal transformer with a bounded window."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from zoo.finite import AbstractFiniteMemory
+from zoo.parts.initial import check_sizes
+from zoo.parts.linear import Linear
+
+
+class _Layer(eqx.Module):
+    """Pre-norm attention and a pre-norm network of two linear maps, each with a residual."""
+
+    attention_norm: eqx.nn.LayerNorm
+    queries_keys_values: Linear
+    bias: Float[Array, "heads window"]
+    mix: Linear
+    network_norm: eqx.nn.LayerNorm
+    up: Linear
+    down: Linear
+
+    def __init__(self, width, heads, window, key):
+        keys = jax.random.split(key, 4)
+        self.attention_norm = eqx.nn.LayerNorm(width)
+        self.queries_keys_values = Linear(width, 3 * width, key=keys[0])
+        slopes = 2.0 ** (-8.0 * jnp.arange(1, heads + 1) / heads)
+        self.bias = -slopes[:, None] * jnp.arange(window)[None]
+        self.mix = Linear(width, width, key=keys[1])
+        self.network_norm = eqx.nn.LayerNorm(width)
+        self.up = Linear(width, 4 * width, key=keys[2])
+        self.down = Linear(4 * width, width, key=keys[3])
+
+    def __call__(self, z, age):
+        z = z + jax.vmap(self.mix)(self._attend(jax.vmap(self.attention_norm)(z), age))
+        inner = jax.nn.gelu(jax.vmap(self.up)(jax.vmap(self.network_norm)(z)))
+        return z + jax.vmap(self.down)(inner)
+
+    def _attend(self, z, age):
+        """Blocks of `window` queries, each with the keys of its own block and the one before."""
+        (heads, window), (length, width) = self.bias.shape, z.shape
+        blocks = -(-length // window)
+        padding = blocks * window - length
+        qkv = jnp.pad(jax.vmap(self.queries_keys_values)(z), ((0, padding), (0, 0)))
+        q, k, v = jnp.moveaxis(qkv.reshape(blocks, window, 3, heads, width // heads), 2, 0)
+        age = jnp.pad(age, (0, padding)).reshape(blocks, window)
+
+        def with_block_before(x):
+            before = jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
+            return jnp.concatenate([before, x], 1)
+
+        k, v = with_block_before(k), with_block_before(v)
+        lag = jnp.arange(window)[:, None] + window - jnp.arange(2 * window)[None]
+        seen = (lag >= 0) & (lag < window)
+        allowed = seen[None] & (lag[None].astype(age.dtype) <= jnp.maximum(age, 0)[..., None])
+        bias = jnp.where(seen[None], self.bias[:, jnp.clip(lag, 0, window - 1)], 0)
+        logits = jnp.einsum("bqhd,bkhd->bhqk", q, k) * (width // heads) ** -0.5 + bias[None]
+        logits = jnp.where(allowed[:, None], logits, -jnp.inf)
+        weights = jax.nn.softmax(logits, -1)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+        return mixed.reshape(blocks * window, width)[:length]
+
+
+class Transformer(AbstractFiniteMemory):
+    """Causal transformer, each layer of which attends to the last `window` steps.
+
+    Pre-norm layers as in GPT-2, of width `hidden`, with a norm at the end. A learned bias for each
+    head and distance, started as in ALiBi, takes the place of positions, which a sliding window
+    does not have. Its reach is `depth (window - 1)` steps. Attention is computed in blocks of the
+    window: time × window, not time × time.
+
+    Sources: *Language Models are Unsupervised Multitask Learners*, Radford et al. (2019), the
+    baseline of Elelimy et al. (2024); *Train Short, Test Long*, Press et al. (2022).
+    """
+
+    embed: Linear
+    layers: tuple[_Layer, ...]
+    norm: eqx.nn.LayerNorm
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        depth: int = 1,
+        heads: int = 1,
+        window: int = 32,
+        key: Array,
+    ):
+        """**Arguments:**
+
+        - `inputs`: width of `x`.
+        - `hidden`: width of every layer and of `y`.
+        - `depth`: number of layers.
+        - `heads`: a divisor of `hidden`.
+        - `window`: steps that a layer attends to, the present one among them.
+        - `key`: PRNG key.
+
+        **Raises:**
+
+        `ValueError` naming the argument, its value and the rule.
+        """
+        check_sizes(inputs=inputs, hidden=hidden, depth=depth, heads=heads, window=window)
+        if hidden % heads:
+            raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
+        keys = jax.random.split(key, depth + 1)
+        self.embed = Linear(inputs, hidden, key=keys[0])
+        self.layers = tuple(_Layer(hidden, heads, window, k) for k in keys[1:])
+        self.norm = eqx.nn.LayerNorm(hidden)
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self) -> int:
+        """`hidden`."""
+        return self.hidden
+
+    @property
+    def reach(self) -> int:
+        """The sum over the layers."""
+        return sum(layer.bias.shape[1] - 1 for layer in self.layers)
+
+    def respond(
+        self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
+    ) -> Float[Array, "tokens outputs"]:
+        """See `zoo.AbstractFiniteMemory.respond`."""
+        z = jax.vmap(self.embed)(tokens)
+        for layer in self.layers:
+            z = layer(z, age)
+        return jax.vmap(self.norm)(z)

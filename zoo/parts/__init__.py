@@ -1,0 +1,1 @@
+"""What cells are made of, for authors of cells."""

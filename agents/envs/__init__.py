@@ -31,7 +31,15 @@ from .minigrid_memory import MiniGridMemory
 from .multiarmed_bandit import MultiarmedBandit
 from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
 from .red_blue_doors import RedBlueDoors
-from .registry import episode_steps, make, names, needs_previous_action
+from .registry import (
+    describe,
+    episode_steps,
+    make,
+    names,
+    needs_previous_action,
+    register,
+    resolve,
+)
 from .rendering import render, save_brax_html, save_gif
 from .repeat_first import RepeatFirst
 from .repeat_previous import RepeatPrevious
@@ -82,13 +90,16 @@ __all__ = [
     "ThreeState",
     "TraceConditioning",
     "VelocityOnlyCartPole",
+    "describe",
     "episode_steps",
     "from_gymnasium",
     "make",
     "mean_squared_return_error",
     "names",
     "needs_previous_action",
+    "register",
     "render",
+    "resolve",
     "save_brax_html",
     "save_gif",
     "trace_conditioning_stream",

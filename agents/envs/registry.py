@@ -1,4 +1,4 @@
-"""Environments by name: `make`, `names` and `episode_steps`."""
+"""Environments by name or as objects: `make`, `names`, `register`, `resolve`, `describe`."""
 
 import dataclasses
 import difflib
@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import numbers
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -20,19 +21,121 @@ from .external_memory import ExternalMemory
 from .frames import frame_options, hide_frames
 from .gymnasium_env import from_gymnasium
 from .wrappers import TimeLimit, Wrapper
+from .wrappers.base import check_environment
+
+Factory = Callable[..., Environment | tuple[Environment, EnvParams]]
+
+_REGISTERED: dict[str, Factory] = {}  # what `register` was given
 
 _GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
+
+_OBJECT = "object"  # the key of a description of an environment that has no name
 
 _UNAVAILABLE = {"MNISTBandit-bsuite": "it downloads MNIST when it is made"}
 
 
 def names() -> tuple[str, ...]:
-    """The names that `make` knows: this library's environments, then gymnax's.
+    """List the names that `make` knows: this library's environments, registered ones, gymnax's.
 
-    **Returns:** the names. Those registered later with `gymnax.registration.register` appear too.
+    **Returns:** the names. Those registered with `gymnax.registration.register` appear too.
     """
     theirs = (name for name in gymnax.registered_envs if name not in _UNAVAILABLE)
-    return tuple(dict.fromkeys((*OWN, *theirs)))
+    return tuple(dict.fromkeys((*OWN, *_REGISTERED, *theirs)))
+
+
+def register(name: Any, factory: Any) -> None:
+    """Give an environment of one's own a name, for `make`, the agents and the command line.
+
+    ```python
+    agents.envs.register("corridor", Corridor)
+    env, params = agents.envs.make("corridor", length=20)
+    agents.PPO(env="corridor", env_options={"length": 20})
+    ```
+
+    **Arguments:**
+
+    - `name`: letters, digits and `_ - . /`, beginning with a letter or a digit.
+    - `factory`: a class of environments, or a function that returns an environment or a pair of
+        one and its parameters. Its arguments are the environment's options, and so are the fields
+        of the parameters; each is checked to be of the kind of its default.
+
+    **Raises:** `TypeError` if `name` is no text or `factory` cannot be called; `ValueError` if the
+    name is not such a text, or means another environment already. Registering the same factory
+    again changes nothing.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"`name` (={name!r}) must be text.")
+    if not re.fullmatch(r"[A-Za-z0-9][\w./-]*", name, re.ASCII) or name.startswith(_GYMNASIUM):
+        raise ValueError(
+            f"`name` (={name!r}) must be letters, digits and _ - . / with a letter or digit first, "
+            f"and must not begin with {_GYMNASIUM!r}."
+        )
+    if not callable(factory):
+        raise TypeError(f"`factory` (={factory!r}) must be a class or function to call.")
+    if _REGISTERED.get(name) is factory:
+        return
+    if name in names() or name in _UNAVAILABLE:
+        raise ValueError(f"`name` (={name!r}) is the name of another environment already.")
+    _REGISTERED[name] = factory
+
+
+def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environment, EnvParams]:
+    """Find the environment that is meant by a name, an object or a pair.
+
+    **Arguments:**
+
+    - `env`: a name for `make`; or an environment, which then has its default parameters; or a pair
+        of an environment and its parameters.
+    - `options`: of `make`, for a name only.
+
+    **Returns:** the environment and its parameters.
+
+    **Raises:** what `make` raises; `TypeError` if `env` is nothing of the kind; `ValueError` if
+    there are options beside an object, or if `env` is what `describe` says of an object.
+    """
+    options = {} if options is None else options
+    if isinstance(env, str):
+        return make(env, **options)
+    if isinstance(env, Mapping) and set(env) == {_OBJECT}:
+        raise ValueError(
+            f"`env` was an environment object ({env[_OBJECT]}), which cannot be made from its "
+            "description: give the object again as `env`."
+        )
+    pair = env if isinstance(env, tuple) and len(env) == 2 else (env, None)
+    made, params = pair
+    if not isinstance(made, Environment):
+        hint = " An instance is wanted, not a class." if inspect.isclass(made) else ""
+        raise TypeError(
+            f"`env` (={env!r}) must be the name of an environment, a gymnax environment, or a "
+            f"pair of one and its parameters.{hint}"
+        )
+    if options:
+        raise ValueError(
+            f"`options` (={dict(options)!r}) belong to a name; an environment object "
+            f"(={_qualified(made)}) has its own: leave them out."
+        )
+    return made, made.default_params if params is None else params
+
+
+def describe(env: Any) -> str | dict[str, str]:
+    """Describe what an agent was given as environment, in JSON.
+
+    **Arguments:**
+
+    - `env`: what `resolve` takes.
+
+    **Returns:** the name; or, for an object or a pair, `{"object": "module.Class"}`, where wrappers
+    stand around what they wrap. `resolve` refuses this with a message that asks for the object.
+    """
+    if isinstance(env, str):
+        return env
+    return {_OBJECT: _qualified(resolve(env)[0])}
+
+
+def _qualified(env: Any) -> str:
+    """Module and class of an environment, wrappers around what they wrap."""
+    name = f"{type(env).__module__}.{type(env).__qualname__}"
+    return f"{name}({_qualified(env.env)})" if isinstance(env, Wrapper) else name
 
 
 def make(
@@ -69,7 +172,10 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
     """The environment by itself."""
     if name in OWN:
         factory, fixed = OWN[name]
-        return _build(name, factory, fixed, options)
+        return _build(name, factory, inspect.signature(factory), fixed, options)
+    if name in _REGISTERED:
+        factory = _REGISTERED[name]
+        return _build(name, factory, inspect.signature(factory), {}, options)
     if name.startswith(_GYMNASIUM):
         return from_gymnasium(name.removeprefix(_GYMNASIUM), **options)
     if name not in names():
@@ -78,7 +184,9 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
     theirs = {option: value for option, value in options.items() if option not in frames}
     with gymnax_settings():
         make_theirs = functools.partial(_gymnax_environment, name)
-        env, params = _build(name, make_theirs, {}, theirs, frames)
+        # gymnax's own function takes any options: those of the class are meant.
+        signature = inspect.signature(type(make_theirs()))
+        env, params = _build(name, make_theirs, signature, {}, theirs, frames)
     env = GymnaxEnvironment(env, name)
     if not frames:
         return env, params
@@ -124,7 +232,8 @@ def needs_previous_action(env: Environment) -> bool:
 
 def _build(
     name: str,
-    factory: Callable[..., Environment],
+    factory: Factory,
+    signature: inspect.Signature,
     fixed: Mapping[str, Any],
     options: Mapping[str, Any],
     more: Collection[str] = (),
@@ -133,16 +242,18 @@ def _build(
 
     `more`: options that are somebody else's to use, for the message about an unknown one.
     """
-    kind = factory if inspect.isclass(factory) else type(factory(**fixed))
     arguments = {
         argument.name: argument.default
-        for argument in inspect.signature(kind).parameters.values()
-        if argument.name not in fixed and argument.kind is not argument.VAR_KEYWORD
+        for argument in signature.parameters.values()
+        if argument.name not in fixed
+        and argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
     }
     chosen = {o: _check(o, v, arguments[o]) for o, v in options.items() if o in arguments}
-    env = factory(**fixed, **chosen)
+    made = factory(**fixed, **chosen)
     # After the constructor, because some environments' default parameters depend on it.
-    params = env.default_params
+    env, params = (
+        made if isinstance(made, tuple) else (made, check_environment(made).default_params)
+    )
     fields = {f.name: getattr(params, f.name) for f in _fields(params)}
     for option, value in options.items():
         if option not in arguments and option not in fields:

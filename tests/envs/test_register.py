@@ -1,0 +1,131 @@
+"""Environments of one's own: registered names, objects, and what a configuration says of them."""
+
+import json
+
+import jax
+import pytest
+
+from agents import envs
+from agents.envs import registry, wrappers
+from tests.envs.walk import Walk
+
+
+class Corridor(Walk):
+    """A registered environment with an option."""
+
+    def __init__(self, length: int = 5):
+        super().__init__()
+        self.length = length
+
+
+def corridor_of(length: int = 5):
+    env = Corridor(length)
+    return env, env.default_params.replace(max_steps_in_episode=2 * length)
+
+
+def give_up(length: int):
+    return "no environment"
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    """What a test registers is its own."""
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+
+
+def test_a_registered_class_is_made_by_name_with_checked_options():
+    envs.register("my/corridor-v0", Corridor)
+    assert "my/corridor-v0" in envs.names()
+    env, params = envs.make("my/corridor-v0", length=7, max_steps_in_episode=3)
+    assert (env.length, params.max_steps_in_episode) == (7, 3)
+    observation, state = env.reset(jax.random.key(0), params)
+    env.step(jax.random.key(1), state, 0, params)
+    assert env.observation_space(params).contains(observation)
+    with pytest.raises(TypeError, match=r"`length` \(='7'\) must be an integer"):
+        envs.make("my/corridor-v0", length="7")
+    with pytest.raises(
+        ValueError, match=r"`depth` \(=7\) of my/corridor-v0; .*: length, max_steps"
+    ):
+        envs.make("my/corridor-v0", depth=7)
+    with pytest.raises(ValueError, match=r"the nearest names are my/corridor-v0"):
+        envs.make("my/coridor-v0")
+
+
+def test_a_registered_function_may_give_parameters_too():
+    envs.register("corridor", corridor_of)
+    env, params = envs.make("corridor", length=4)
+    assert (env.length, params.max_steps_in_episode) == (4, 8)
+    env, params = envs.make("corridor", external_memory="K1", max_steps_in_episode=3)
+    assert isinstance(env, envs.ExternalMemory)
+    assert params.max_steps_in_episode == 3
+
+
+def test_a_factory_has_to_make_an_environment():
+    envs.register("none", give_up)
+    with pytest.raises(
+        TypeError, match=r"`env` \(='no environment'\) must be a gymnax environment"
+    ):
+        envs.make("none", length=1)
+
+
+def test_a_name_is_given_once():
+    envs.register("corridor", Corridor)
+    envs.register("corridor", Corridor)
+    with pytest.raises(ValueError, match=r"`name` \(='corridor'\) is the name of another"):
+        envs.register("corridor", corridor_of)
+    assert envs.names().count("corridor") == 1
+
+
+@pytest.mark.parametrize("name", ["gravity", "CartPole-v1", "MNISTBandit-bsuite"])
+def test_a_known_name_stays(name):
+    with pytest.raises(ValueError, match=rf"`name` \(='{name}'\) is the name of another"):
+        envs.register(name, Corridor)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "-v0", "é", "gymnasium/Mine-v0", "a\n"])
+def test_names_that_break_a_rule(name):
+    with pytest.raises(ValueError, match=r"`name` \(=.*\) must be letters, digits and _ - \. /"):
+        envs.register(name, Corridor)
+
+
+def test_what_cannot_be_registered():
+    with pytest.raises(TypeError, match=r"`name` \(=3\) must be text"):
+        envs.register(3, Corridor)
+    with pytest.raises(
+        TypeError, match=r"`factory` \(=<.*Corridor.*\) must be a class or function"
+    ):
+        envs.register("corridor", Corridor())
+
+
+def test_a_name_an_object_and_a_pair_are_resolved():
+    env, params = envs.resolve("RepeatPrevious", {"k": 3})
+    assert env.k == 3
+    assert envs.resolve(env) == (env, env.default_params)
+    params = params.replace(max_steps_in_episode=9)
+    assert envs.resolve((env, params)) == (env, params)
+    assert envs.resolve((env, params), {}) == (env, params)
+    assert isinstance(envs.resolve("gravity")[0], envs.Gravity)
+
+
+@pytest.mark.parametrize("env", [None, 3, Walk, (Walk(), None, None), ("gravity", None)])
+def test_what_is_no_environment(env):
+    with pytest.raises(TypeError, match=r"`env` \(=.*\) must be the name of an environment, a gym"):
+        envs.resolve(env)
+    with pytest.raises(TypeError, match=r"`env` \(=.*\) must be the name of an environment, a gym"):
+        envs.describe(env)
+
+
+def test_an_object_has_no_options():
+    with pytest.raises(ValueError, match=r"`options` \(=\{'k': 3\}\) belong to a name; an .*Walk"):
+        envs.resolve(Walk(), {"k": 3})
+
+
+def test_a_description_is_json_and_asks_for_the_object():
+    assert envs.describe("gravity") == "gravity"
+    described = {"object": "tests.envs.walk.Walk"}
+    assert envs.describe(Walk()) == envs.describe((Walk(), Walk().default_params)) == described
+    wrapped = envs.describe(wrappers.TimeLimit(Walk(), 3))["object"]
+    assert wrapped == "agents.envs.wrappers.episodes.TimeLimit(tests.envs.walk.Walk)"
+    again = json.loads(json.dumps(described))
+    with pytest.raises(ValueError, match=r"an environment object \(tests\.envs\.walk\.Walk\), wh"):
+        envs.resolve(again)

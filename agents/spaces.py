@@ -6,7 +6,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 from agents.envs import MultiDiscrete, encoding
-from agents.envs.encoding import width
+from agents.envs.core.encoding import width
 
 __all__ = ["encode", "is_discrete", "width"]
 

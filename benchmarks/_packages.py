@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.envs import BraxEnvironment
-from agents.envs.adapter import gymnax_settings
+from agents.envs.bridges.adapter import gymnax_settings
 
 MINIGRID = {"MemoryS7": "MiniGrid-MemoryS7-v0", "RedBlueDoors-8x8": "MiniGrid-RedBlueDoors-8x8-v0"}
 """Names of the package minigrid."""

@@ -1,36 +1,42 @@
 """Environments with gymnax's interface, and by name."""
 
 from . import wrappers
-from .action_sequence import ActionSequence
-from .adapter import GymnaxEnvironment
-from .autoencode import Autoencode
-from .base import BaseEnvironment
-from .battleship import Battleship
-from .brax_env import BraxEnvironment
-from .card_game import CardGame
-from .cartpole import (
+from .bridges.adapter import GymnaxEnvironment
+from .bridges.brax_env import BraxEnvironment
+from .bridges.gymnasium_env import GymnasiumEnvironment, from_gymnasium
+from .bridges.pictures import save_brax_html
+from .core import encoding
+from .core.base import BaseEnvironment
+from .core.spaces import MultiDiscrete
+from .diagnostics.copy_task import CopyTask
+from .diagnostics.t_maze import TMaze
+from .diagnostics.three_state import ThreeState
+from .diagnostics.trace_conditioning import (
+    TraceConditioning,
+    mean_squared_return_error,
+    trace_conditioning_stream,
+    trace_conditioning_targets,
+)
+from .popgym.boards.battleship import Battleship
+from .popgym.boards.labyrinth import Labyrinth
+from .popgym.boards.labyrinth_escape import LabyrinthEscape
+from .popgym.boards.labyrinth_explore import LabyrinthExplore
+from .popgym.boards.minesweeper import MineSweeper
+from .popgym.cards.autoencode import Autoencode
+from .popgym.cards.card_game import CardGame
+from .popgym.cards.concentration import Concentration
+from .popgym.cards.count_recall import CountRecall
+from .popgym.cards.higher_lower import HigherLower
+from .popgym.cards.multiarmed_bandit import MultiarmedBandit
+from .popgym.cards.repeat_first import RepeatFirst
+from .popgym.cards.repeat_previous import RepeatPrevious
+from .popgym.control.cartpole import (
     CartPole,
     NoisyPositionOnlyCartPole,
     PositionOnlyCartPole,
     VelocityOnlyCartPole,
 )
-from .concentration import Concentration
-from .copy_task import CopyTask
-from .count_recall import CountRecall
-from .external_memory import ExternalMemory
-from .gravity import Gravity
-from .gymnasium_env import GymnasiumEnvironment, from_gymnasium
-from .hallway_cookie import HallwayCookie
-from .hallway_keys import HallwayKeys
-from .higher_lower import HigherLower
-from .labyrinth import Labyrinth
-from .labyrinth_escape import LabyrinthEscape
-from .labyrinth_explore import LabyrinthExplore
-from .minesweeper import MineSweeper
-from .minigrid_memory import MiniGridMemory
-from .multiarmed_bandit import MultiarmedBandit
-from .pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
-from .red_blue_doors import RedBlueDoors
+from .popgym.control.pendulum import NoisyPositionOnlyPendulum, Pendulum, PositionOnlyPendulum
 from .registry import (
     describe,
     episode_steps,
@@ -40,18 +46,14 @@ from .registry import (
     register,
     resolve,
 )
-from .rendering import render, save_brax_html, save_gif
-from .repeat_first import RepeatFirst
-from .repeat_previous import RepeatPrevious
-from .spaces import MultiDiscrete
-from .t_maze import TMaze
-from .three_state import ThreeState
-from .trace_conditioning import (
-    TraceConditioning,
-    mean_squared_return_error,
-    trace_conditioning_stream,
-    trace_conditioning_targets,
-)
+from .remembering.action_sequence import ActionSequence
+from .remembering.external_memory import ExternalMemory
+from .remembering.gravity import Gravity
+from .remembering.hallway_cookie import HallwayCookie
+from .remembering.hallway_keys import HallwayKeys
+from .remembering.minigrid_memory import MiniGridMemory
+from .remembering.red_blue_doors import RedBlueDoors
+from .rendering import render, save_gif
 
 __all__ = [
     "ActionSequence",
@@ -91,6 +93,7 @@ __all__ = [
     "TraceConditioning",
     "VelocityOnlyCartPole",
     "describe",
+    "encoding",
     "episode_steps",
     "from_gymnasium",
     "make",

@@ -15,17 +15,23 @@ import jax
 import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
-from .adapter import GymnaxEnvironment, gymnax_settings
-from .catalog import OWN
-from .external_memory import ExternalMemory
-from .frames import frame_options, hide_frames
-from .gymnasium_env import from_gymnasium
+from . import bridges, diagnostics, remembering
+from .bridges.adapter import GymnaxEnvironment, gymnax_settings
+from .bridges.frames import frame_options, hide_frames
+from .bridges.gymnasium_env import from_gymnasium
+from .popgym import boards, cards, control
+from .remembering.external_memory import ExternalMemory
 from .wrappers import TimeLimit, Wrapper
 from .wrappers.base import check_environment
 
+_FAMILIES = (cards, boards, control, diagnostics, remembering, bridges)
+
+OWN = {name: entry for family in _FAMILIES for name, entry in family.ENTRIES.items()}
+"""Every environment of this library by name: class, and the arguments that the name fixes."""
+
 Factory = Callable[..., Environment | tuple[Environment, EnvParams]]
 
-_REGISTERED: dict[str, Factory] = {}  # what `register` was given
+_REGISTERED: dict[str, Any] = {}  # what `register` was given
 
 _GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
 

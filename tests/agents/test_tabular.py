@@ -13,7 +13,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams
 
 from agents import envs
-from agents.envs.action_sequence import RECALL
+from agents.envs.remembering.action_sequence import RECALL
 from agents.tabular import table_index, table_rows, train_table
 from tests.cases import slow_but
 

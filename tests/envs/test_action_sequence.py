@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION
+from agents.envs.remembering.action_sequence import RECALL, RECALL_FOUR, RECALL_VARIATION
 
 TABLES = {"recall": RECALL, "recall_variation": RECALL_VARIATION, "recall_four": RECALL_FOUR}
 

@@ -10,8 +10,8 @@ import pytest
 from popgym.envs import battleship, minesweeper
 
 from agents import envs
-from agents.envs.battleship import EnvState as BattleshipState
-from agents.envs.minesweeper import EnvState as MineSweeperState
+from agents.envs.popgym.boards.battleship import EnvState as BattleshipState
+from agents.envs.popgym.boards.minesweeper import EnvState as MineSweeperState
 from tests.envs.boards import (
     assert_distribution,
     assert_mean,

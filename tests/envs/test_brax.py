@@ -10,9 +10,9 @@ import pytest
 
 from agents import envs
 from agents.__main__ import main
-from agents.envs import brax_env
-from agents.envs.adapter import gymnax_settings
-from agents.envs.brax_env import LAYOUTS, BraxEnvironment
+from agents.envs.bridges import brax_env
+from agents.envs.bridges.adapter import gymnax_settings
+from agents.envs.bridges.brax_env import LAYOUTS, BraxEnvironment
 from tests.cases import slow_but
 
 STEPS, SEEDS = 25, 8

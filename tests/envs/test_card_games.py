@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.checks import check_integer
+from agents.envs.core.checks import check_integer
 from tests.cases import slow_but
 from tests.envs.shuffles import assert_shuffled, primitives
 

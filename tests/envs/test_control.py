@@ -14,8 +14,8 @@ import popgym.envs.velocity_only_cartpole as velocity_cartpole
 import pytest
 
 from agents import envs
-from agents.envs.checks import check_number
-from agents.envs.pendulum import wrap
+from agents.envs.core.checks import check_number
+from agents.envs.popgym.control.pendulum import wrap
 from tests.cases import slow_but
 
 SEEDS = 200

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.checks import check_number
+from agents.envs.core.checks import check_number
 
 EPISODES = 4096
 

@@ -15,7 +15,8 @@ import agents
 import zoo
 from agents import envs
 from agents.cli import parse_options
-from agents.envs import external_memory, wrappers
+from agents.envs import wrappers
+from agents.envs.remembering import external_memory
 from tests.cases import slow_but
 
 STEPS = 60

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.gravity import DOWN, LEFT, RIGHT, UP, EnvState
+from agents.envs.remembering.gravity import DOWN, LEFT, RIGHT, UP, EnvState
 
 DISCOUNT = 0.95
 COLUMN = {"rows": 5, "columns": 1, "start": (2, 0), "cookie": (0, 0), "button": (4, 0)}

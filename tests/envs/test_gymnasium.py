@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 import agents
 import zoo
 from agents import envs
-from agents.envs.gymnasium_env import _space
+from agents.envs.bridges.gymnasium_env import _space
 from agents.rollout import Actor
 
 ENVS, STEPS, LIMIT = 3, 60, 15

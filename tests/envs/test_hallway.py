@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs import hallway_cookie, hallway_keys
-from agents.envs.hallway import CORNERS, LAYOUT, START
+from agents.envs.remembering import hallway_cookie, hallway_keys
+from agents.envs.remembering.hallway import CORNERS, LAYOUT, START
 from tests.cases import slow_but
 
 FLOOR = [(r, c) for r, row in enumerate(LAYOUT) for c, mark in enumerate(row) if mark != "#"]

@@ -7,9 +7,9 @@ import pytest
 from popgym.envs import labyrinth_escape, labyrinth_explore
 
 from agents import envs
-from agents.envs.labyrinth import NO_ACTION
-from agents.envs.labyrinth_escape import EnvState as EscapeState
-from agents.envs.labyrinth_explore import EnvState as ExploreState
+from agents.envs.popgym.boards.labyrinth import NO_ACTION
+from agents.envs.popgym.boards.labyrinth_escape import EnvState as EscapeState
+from agents.envs.popgym.boards.labyrinth_explore import EnvState as ExploreState
 from tests.envs.boards import (
     WAYS,
     assert_mean,

@@ -7,7 +7,7 @@ import pytest
 from gymnax.environments.environment import Environment
 
 from agents import envs
-from agents.envs.lazy_reset import CHUNK, replaced_where
+from agents.envs.core.lazy_reset import CHUNK, replaced_where
 
 SIZE = 2 * CHUNK + 5
 

@@ -9,7 +9,7 @@ import pytest
 from mazelib.generate.HuntAndKill import HuntAndKill
 from popgym.core.maze import Maze as PopgymMaze
 
-from agents.envs.maze import generate
+from agents.envs.popgym.boards.maze import generate
 from tests.envs.boards import (
     assert_distribution,
     assert_same_distribution,

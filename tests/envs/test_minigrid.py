@@ -12,9 +12,9 @@ from minigrid.core.constants import OBJECT_TO_IDX
 from minigrid.envs import MemoryEnv, RedBlueDoorEnv
 
 from agents import envs
-from agents.envs import minigrid as tiles
-from agents.envs.minigrid_memory import EnvState as MemoryState
-from agents.envs.red_blue_doors import EnvState as DoorsState
+from agents.envs.remembering import minigrid as tiles
+from agents.envs.remembering.minigrid_memory import EnvState as MemoryState
+from agents.envs.remembering.red_blue_doors import EnvState as DoorsState
 from tests.cases import slow_but
 
 

@@ -1,17 +1,6 @@
-"""Pictures of environments; importing the package registers what draws each of them."""
+"""Pictures of states: the general parts. Families register what draws their environments."""
 
-from . import boards, cards, control, memory, rooms, sequences
-from .film import save_brax_html, save_gif
-from .frame import render
+from .film import save_gif
+from .frame import draw, render
 
-__all__ = [
-    "boards",
-    "cards",
-    "control",
-    "memory",
-    "render",
-    "rooms",
-    "save_brax_html",
-    "save_gif",
-    "sequences",
-]
+__all__ = ["draw", "render", "save_gif"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from ..checks import check_at_least
+from ..core.checks import check_at_least
 
 Color = tuple[int, int, int]
 Number = float | int | np.number
@@ -173,6 +173,10 @@ class Canvas:
         - `x`, `y`: its upper left corner.
         """
         self.image.paste(Image.fromarray(picture), self._at(x, y))
+
+    def agent(self, row: Number, column: Number) -> None:
+        """Draw the agent in a cell."""
+        self.disc(column + 0.5, row + 0.5, 0.34, BLUE, INK)
 
     def pixels(self) -> np.ndarray:
         """What was drawn.

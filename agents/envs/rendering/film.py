@@ -1,19 +1,13 @@
-"""Films: frames as a GIF, and robots of brax as a page of HTML."""
+"""Films: frames as a GIF."""
 
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from gymnax.environments.environment import Environment
 from PIL import Image
-
-from ..adapter import gymnax_settings
-from ..brax_env import BraxEnvironment
 
 _MOST_FPS = 50  # viewers show faster ones slowly
 
@@ -50,7 +44,7 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
                 f"(={shape})."
             )
     first, *others = (Image.fromarray(np.ascontiguousarray(frame)) for frame in frames)
-    with _whole(path) as unfinished:
+    with whole(path) as unfinished:
         first.save(
             unfinished,
             format="GIF",
@@ -61,41 +55,16 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
         )
 
 
-def save_brax_html(env: Environment, states: Sequence[Any], path: str | Path) -> None:
-    """Write a rollout of a robot as brax's own page of HTML, whole or not at all.
-
-    A browser draws it in three dimensions; it loads brax's viewer from the network.
+@contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """Give a file beside another one, which it replaces when all is written.
 
     **Arguments:**
 
-    - `env`: an environment of brax, wrapped or not.
-    - `states`: its states in their order, not batched; at least one.
-    - `path`: the file to write; one that is there is replaced.
+    - `path`: the file to replace.
 
-    **Raises:** `TypeError` if the environment is not brax's; `ValueError` without a state;
-    `OSError` if the file cannot be written.
+    **Returns:** a context manager of the file to write.
     """
-    inner: Any = env
-    states = list(states)
-    while not isinstance(inner, BraxEnvironment):
-        if not hasattr(inner, "env"):
-            raise TypeError(f"`env` (={env!r}) must be an environment of brax.")
-        inner = inner.env
-        states = [state.env_state for state in states]
-    if not states:
-        raise ValueError("`states` must hold at least one state.")
-    with gymnax_settings(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from brax.io import html
-
-        page = html.render(inner.brax.sys, [state.pipeline_state for state in states])
-    with _whole(path) as unfinished:
-        unfinished.write_text(page)
-
-
-@contextmanager
-def _whole(path: str | Path) -> Iterator[Path]:
-    """A file beside another one, which it replaces when all is written."""
     path = Path(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)

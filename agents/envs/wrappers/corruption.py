@@ -8,7 +8,7 @@ import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
-from ..encoding import with_zeros
+from ..core.encoding import with_zeros
 from .base import MemorylessWrapper, require
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
-from ..encoding import bounds, box_bounds, encode, width, with_zeros
+from ..core.encoding import bounds, box_bounds, encode, width, with_zeros
 from .base import ObservationWrapper, require
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
-from ..encoding import bounds, box_bounds, encode, width
-from ..spaces import MultiDiscrete
+from ..core.encoding import bounds, box_bounds, encode, width
+from ..core.spaces import MultiDiscrete
 from .base import MemorylessWrapper, require
 
 

@@ -1,0 +1,6 @@
+"""Prediction and diagnostics."""
+
+from . import pictures
+from .entries import ENTRIES
+
+__all__ = ["ENTRIES", "pictures"]

@@ -1,0 +1,15 @@
+"""Prediction and diagnostics by name."""
+
+from ..core.entries import Entries
+from .copy_task import CopyTask
+from .t_maze import TMaze
+from .three_state import ThreeState
+from .trace_conditioning import TraceConditioning
+
+ENTRIES: Entries = {
+    "trace_conditioning": (TraceConditioning, {}),
+    "copy": (CopyTask, {}),
+    "three_state": (ThreeState, {}),
+    "t_maze": (TMaze, {}),
+}
+"""By name: class, and the constructor's arguments that the name fixes."""

@@ -1,0 +1,86 @@
+"""Pictures of prediction and diagnostics."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..rendering.canvas import BLUE, GRAY, GREEN, INK, ORANGE, PALE, PAPER, RED, WALL, Canvas, faint
+from ..rendering.frame import draw, title
+from .copy_task import CopyTask
+from .t_maze import TMaze
+from .three_state import STATES, ThreeState
+from .trace_conditioning import TraceConditioning
+
+
+@draw.register(CopyTask)
+def _copy(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    time, count = int(state.time), int(state.count)
+    bits = np.asarray(state.bits)
+    canvas = Canvas(max(10, env.max_bits + 1), 4.4, scale, title(env, state))
+    for row, words in enumerate(("bits", "asked for")):
+        canvas.text(0.5, 0.3 + 2 * row, words, GRAY, 0.5, "l")
+        for place in range(count):
+            step = place + row * count
+            now = step == time
+            box = (0.5 + place, 0.7 + 2 * row, 0.9, 0.9)
+            canvas.box(*box, PAPER if now else PALE, ORANGE if now else GRAY, 0.1 if now else 0.04)
+            if place <= time:
+                in_sight = now and not row
+                color = INK if in_sight else (178, 181, 187)
+                canvas.text(place + 0.95, 1.15 + 2 * row, str(int(bits[place])), color)
+    return canvas.pixels()
+
+
+@draw.register(ThreeState)
+def _three_state(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    place = int(state.place)
+    canvas = Canvas(9, 7, scale, title(env, state))
+    angles = [2 * math.pi * k / STATES - math.pi / 2 for k in range(STATES)]
+    places = [(4.5 + 2.4 * math.cos(a), 3.9 + 2.4 * math.sin(a)) for a in angles]
+    canvas.line([*places, places[0]], PALE, 0.15)
+    for number, (x, y) in enumerate(places):
+        here = number == place
+        # Only the first state is told from the others.
+        color = (GREEN if number == 0 else faint(ORANGE, 0.6)) if here else PAPER
+        canvas.disc(x, y, 0.9, color, INK if number == 0 else GRAY)
+        canvas.text(x, y, str(number), INK, 0.8)
+    return canvas.pixels()
+
+
+@draw.register(TraceConditioning)
+def _trace(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    left = [int(state.us_left), int(state.cs_left), *np.asarray(state.distractors_left).tolist()]
+    names = ["US", "CS", *(str(i) for i in range(1, env.num_distractors + 1))]
+    canvas = Canvas(max(9, len(left) + 1), 4.6, scale, title(env, state))
+    for place, (name, steps) in enumerate(zip(names, left, strict=True)):
+        color = (RED, BLUE)[place] if place < 2 else ORANGE
+        box = (0.5 + place, 0.3, 0.9, 1.8)
+        canvas.box(*box, color if steps else PALE, GRAY, 0.04)
+        canvas.text(place + 0.95, 2.5, name, INK if steps else GRAY, 0.5)
+    wait = int(state.wait)
+    what = "US" if bool(state.awaits_us) else "CS"
+    canvas.text(0.5, 3.4, f"{what} in {wait} steps", (178, 181, 187), 0.55, "l")
+    canvas.box(0.5, 3.9, (len(left) - 0.1) * min(1, wait / env.max_iti), 0.3, PALE)
+    return canvas.pixels()
+
+
+@draw.register(TMaze)
+def _t_maze(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    end, north = env.corridor, bool(state.goal_north)
+    canvas = Canvas(end + 3, 5, scale, title(env, state))
+    canvas.box(0, 0, end + 3, 5, WALL)
+    canvas.box(1, 2, end + 1, 1, PAPER)
+    canvas.box(1 + end, 1, 1, 3, PAPER)
+    goal = 1 if north else 3
+    canvas.box(1 + end, goal, 1, 1, faint(GREEN, 0.5))
+    position = int(state.position)
+    sign = ORANGE if position == 0 else faint(ORANGE)
+    # An arrow to the goal's side, on the start's cell: seen from there only.
+    tip, foot = (1.1, 1.8) if north else (3.9, 3.2)
+    canvas.polygon([(1.5, tip), (1.9, foot), (1.1, foot)], sign)
+    turned = bool(state.turned)
+    if turned:
+        canvas.text(1, 0.5, "turned", PAPER, 0.6, "l")
+    canvas.agent(2, 1 + position)
+    return canvas.pixels()

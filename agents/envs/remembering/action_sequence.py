@@ -1,0 +1,139 @@
+"""Games in which only the sequence of actions counts: recall and its variations."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import EnvParams
+from gymnax.environments.environment import EnvState as GymnaxEnvState
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+
+from ..core.base import BaseEnvironment
+from ..core.one_end import OneEnd
+
+RECALL = tuple(
+    tuple(tuple(float((i, j, k) == (0, 1, 2)) for k in range(3)) for j in range(3))
+    for i in range(3)
+)
+"""Actions 0, 1, 2 in this order give 1, anything else 0."""
+
+RECALL_VARIATION = (((0.0, 2.0), (3.0, 1.0)), ((-100.0, -100.0), (-10.0, -10.0)))
+"""Rewards of the eight sequences of three actions, the first action first."""
+
+RECALL_FOUR = (
+    (-5.0, 0.5, 1.0, 0.5),
+    (0.0, 0.5, -0.5, 0.75),
+    (0.0, 0.5, -5.0, 0.5),
+    (0.0, 0.5, -5.0, 0.5),
+)
+"""Rewards of two actions: rows are the first one, columns the second."""
+
+
+@struct.dataclass
+class EnvState(GymnaxEnvState):
+    """State of an action sequence game; batched states have leading axes.
+
+    `time`: steps taken. `prefix`: the actions so far as the digits of one number, the first action
+    the most significant. Both are int32.
+    """
+
+    # `Any`, because JAX rebuilds the state from tracers, batches and placeholders alike.
+    time: Any
+    prefix: Any
+
+
+class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
+    """Take a fixed number of actions without seeing anything; their sequence has a reward.
+
+    The only observation is 0. The last step gives the reward that a table has for the whole
+    sequence and terminates; the steps before give 0. Without a memory the policy is one
+    distribution over actions for all steps.
+
+    Source: Toro Icarte et al., "The Act of Remembering: a Study in Partially Observable
+    Reinforcement Learning", 2020.
+    """
+
+    def __init__(self, rewards: Any, title: str = "ActionSequence"):
+        """**Arguments:**
+
+        - `rewards`: array or nested sequences of shape `(actions,) * steps`; the entry at the
+            actions' indices is the reward of their sequence.
+        - `title`: the environment's name.
+
+        **Raises:** `ValueError` if the axes differ in length, there is none, or a reward is not a
+        finite number.
+        """
+        table = np.asarray(rewards, np.float32)
+        if table.ndim < 1 or len(set(table.shape)) != 1 or not table.size:
+            raise ValueError(f"`rewards` (of shape {table.shape}) must have axes of equal length.")
+        if not np.isfinite(table).all():
+            raise ValueError(f"`rewards` (={rewards!r}) must be finite numbers.")
+        self.rewards = table
+        self._title = title
+        super().__init__(
+            observations=spaces.Discrete(1),
+            actions=spaces.Discrete(table.shape[0]),
+            limit=table.ndim,
+        )
+
+    @property
+    def name(self) -> str:
+        """The game's title."""
+        return self._title
+
+    @property
+    def steps(self) -> int:
+        """Actions in a sequence."""
+        return self.rewards.ndim
+
+    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
+        """Begin a sequence.
+
+        **Arguments:**
+
+        - `key`: not used.
+        - `params`: not used.
+
+        **Returns:** the only observation, 0, and the state.
+        """
+        return jnp.int32(0), EnvState(time=jnp.int32(0), prefix=jnp.int32(0))
+
+    def step_env(
+        self,
+        key: PRNGKeyArray,
+        state: EnvState,
+        action: int | Int[Array, ""],
+        params: EnvParams,
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
+        """Append an action. There is no auto-reset here: see `step`.
+
+        **Arguments:**
+
+        - `key`: not used.
+        - `state`: the state.
+        - `action`: from 0 to the number of actions less 1.
+        - `params`: not used.
+
+        **Returns:** the only observation, the new state, the reward, whether the sequence is
+        complete, and an empty `info`.
+        """
+        prefix = state.prefix * self.num_actions + jnp.asarray(action, jnp.int32)
+        state = EnvState(time=state.time + 1, prefix=prefix)
+        complete = self.is_terminated(state, params)
+        table = jnp.asarray(self.rewards.ravel())
+        reward = jnp.where(complete, table[prefix % table.size], jnp.float32(0))
+        return jnp.int32(0), state, reward, complete, {}
+
+    def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
+        """Whether the sequence is complete.
+
+        **Arguments:**
+
+        - `state`: the state after a step.
+        - `params`: not used.
+
+        **Returns:** a Boolean scalar.
+        """
+        return state.time >= self.steps

@@ -1,0 +1,159 @@
+"""Gravity: a force that is not seen pulls down, and a button turns it off."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import EnvParams
+from gymnax.environments.environment import EnvState as GymnaxEnvState
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
+
+from ..core.base import BaseEnvironment
+from ..core.checks import check_at_least, check_integer
+from ..core.one_end import OneEnd
+
+UP, RIGHT, DOWN, LEFT = range(4)
+
+
+@struct.dataclass
+class EnvState(GymnaxEnvState):
+    """State of Gravity; batched states have leading axes.
+
+    `time`: steps taken, int32. `row`, `column`: where the agent is, int32; row 0 is the top.
+    `force`: whether the force is on, Boolean.
+    """
+
+    # `Any`, because JAX rebuilds the state from tracers, batches and placeholders alike.
+    time: Any
+    row: Any
+    column: Any
+    force: Any
+
+
+class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
+    """Reach the cookie; while the force is on, up mostly is down, and the force is not seen.
+
+    The observation is the agent's cell, `row * columns + column`. The actions are up, right, down
+    and left, in this order; a move against the border changes nothing. While the force is on, up
+    becomes down with probability `pull`. Entering the button's cell from another one turns the
+    force off if it is on, and on if it is off. Reaching the cookie gives 1 and terminates; every
+    other step gives 0. An episode begins in the start's cell with the force on, and has at most
+    100 steps.
+
+    Source: Toro Icarte et al., "The Act of Remembering: a Study in Partially Observable
+    Reinforcement Learning", 2020.
+    """
+
+    def __init__(
+        self,
+        rows: int = 3,
+        columns: int = 5,
+        start: Any = None,
+        cookie: Any = None,
+        button: Any = None,
+        pull: float = 0.9,
+    ):
+        """**Arguments:**
+
+        - `rows`: height of the grid; at least 1.
+        - `columns`: width of the grid; at least 1.
+        - `start`: `(row, column)` where an episode begins; the bottom left by default.
+        - `cookie`: `(row, column)` of the cookie; the top left by default.
+        - `button`: `(row, column)` of the button; the bottom right by default.
+        - `pull`: the probability that up becomes down while the force is on.
+
+        **Raises:** `TypeError` or `ValueError` if a size or a place is not made of integers, a
+        place is outside the grid, the cookie is where the start or the button is, or `pull` is not
+        a probability.
+        """
+        self.rows = check_at_least("rows", rows, 1)
+        self.columns = check_at_least("columns", columns, 1)
+        bottom, right = self.rows - 1, self.columns - 1
+        self.start = self._cell("start", (bottom, 0) if start is None else start)
+        self.cookie = self._cell("cookie", (0, 0) if cookie is None else cookie)
+        self.button = self._cell("button", (bottom, right) if button is None else button)
+        for argument, place in (("start", self.start), ("button", self.button)):
+            if self.cookie == place:
+                raise ValueError(f"`cookie` (={self.cookie}) must not be where `{argument}` is.")
+        if not 0 <= pull <= 1:
+            raise ValueError(f"`pull` (={pull}) must be from 0 to 1.")
+        self.pull = float(pull)
+        super().__init__(
+            observations=spaces.Discrete(self.rows * self.columns),
+            actions=spaces.Discrete(4),
+            limit=100,
+        )
+
+    def _cell(self, argument: str, value: Any) -> tuple[int, int]:
+        if not isinstance(value, Sequence) or len(value) != 2:
+            raise TypeError(f"`{argument}` (={value!r}) must be two integers, (row, column).")
+        row, column = (check_integer(argument, number) for number in value)
+        if not (0 <= row < self.rows and 0 <= column < self.columns):
+            raise ValueError(
+                f"`{argument}` (={value!r}) must be inside the grid of rows (={self.rows}) "
+                f"times columns (={self.columns})."
+            )
+        return row, column
+
+    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
+        """Begin in the start's cell with the force on.
+
+        **Arguments:**
+
+        - `key`: not used.
+        - `params`: not used.
+
+        **Returns:** the agent's cell, and the state.
+        """
+        row, column = map(jnp.int32, self.start)
+        state = EnvState(time=jnp.int32(0), row=row, column=column, force=jnp.bool_(True))
+        return self._observe(state), state
+
+    def step_env(
+        self,
+        key: PRNGKeyArray,
+        state: EnvState,
+        action: int | Int[Array, ""],
+        params: EnvParams,
+    ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
+        """Move. There is no auto-reset here: see `step`.
+
+        **Arguments:**
+
+        - `key`: a PRNG key.
+        - `state`: the state.
+        - `action`: 0 up, 1 right, 2 down, 3 left.
+        - `params`: not used.
+
+        **Returns:** the agent's cell, the new state, the reward, whether the cookie is reached, and
+        an empty `info`.
+        """
+        pulled = state.force & (jax.random.uniform(key, dtype=jnp.float32) < self.pull)
+        move = jnp.where((action == UP) & pulled, DOWN, jnp.asarray(action, jnp.int32))
+        down = (move == DOWN).astype(jnp.int32) - (move == UP)
+        right = (move == RIGHT).astype(jnp.int32) - (move == LEFT)
+        row = jnp.clip(state.row + down, 0, self.rows - 1)
+        column = jnp.clip(state.column + right, 0, self.columns - 1)
+        moved = (row != state.row) | (column != state.column)
+        pressed = moved & (row == self.button[0]) & (column == self.button[1])
+        state = EnvState(time=state.time + 1, row=row, column=column, force=state.force ^ pressed)
+        reached = self.is_terminated(state, params)
+        return self._observe(state), state, reached.astype(jnp.float32), reached, {}
+
+    def _observe(self, state: EnvState) -> Int32[Array, ""]:
+        return state.row * self.columns + state.column
+
+    def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
+        """Whether the agent is at the cookie.
+
+        **Arguments:**
+
+        - `state`: the state after a step.
+        - `params`: not used.
+
+        **Returns:** a Boolean scalar.
+        """
+        return (state.row == self.cookie[0]) & (state.column == self.cookie[1])

@@ -1,0 +1,219 @@
+"""What the MiniGrid environments share: tiles, moving, and a view that walls and doors block."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from gymnax.environments import spaces
+from jaxtyping import Array, Bool, Int, Int32
+
+from ..core.base import BaseEnvironment
+from ..core.checks import check_integer
+from ..core.spaces import MultiDiscrete
+
+LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE, DONE = range(7)
+
+(
+    EMPTY,
+    WALL,
+    KEY,
+    BALL,
+    RED_CLOSED,
+    RED_OPEN,
+    BLUE_CLOSED,
+    BLUE_OPEN,
+    UNSEEN,
+) = range(9)
+
+# MiniGrid's numbers of object, color and state, by tile. Key and ball are green.
+_CODES = (
+    (1, 0, 0),
+    (2, 5, 0),
+    (5, 1, 0),
+    (6, 1, 0),
+    (4, 0, 1),
+    (4, 0, 0),
+    (4, 2, 1),
+    (4, 2, 0),
+    (0, 0, 0),
+)
+_COUNTS = (11, 6, 3)  # how many objects, colors and states MiniGrid has
+
+_X_STEP, _Y_STEP = (1, 0, -1, 0), (0, 1, 0, -1)  # by direction: right, down, left, up
+
+
+class MiniGrid(BaseEnvironment):
+    """Abstract: a grid of tiles, of which the agent sees a square in front of it.
+
+    The actions are MiniGrid's: turn left, turn right, forward, pick up, drop, toggle, done. An
+    observation is MiniGrid's `image`, flattened: for each column of the view from left to right and
+    each row from far to near, the numbers of the object, its color and its state; the agent is in
+    the middle of the last row. The compass and the mission text of MiniGrid's observation are left
+    out. Environments give the state, which has `time`, `x`, `y` and `direction`, in `reset_env` and
+    `step_env`; y grows downwards, direction 0 is right, 1 down, 2 left, 3 up.
+    """
+
+    def __init__(self, size: int, view: int, steps_per_cell: int):
+        """**Arguments:**
+
+        - `size`: side of the map; checked by the environment.
+        - `view`: side of the square that is seen; odd and at least 3.
+        - `steps_per_cell`: the default time limit, divided by `size` squared.
+
+        **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
+        """
+        self.size, self.view = check_integer("size", size), check_integer("view", view)
+        if self.view < 3 or self.view % 2 == 0:
+            raise ValueError(f"`view` (={view}) must be odd and at least 3.")
+        super().__init__(
+            observations=MultiDiscrete(_COUNTS * self.view**2),
+            actions=spaces.Discrete(7),
+            limit=steps_per_cell * self.size**2,
+        )
+
+    def moved(
+        self, tiles: Int32[Array, "height width"], state: Any, action: int | Int[Array, ""]
+    ) -> tuple[Any, Int32[Array, ""], Int32[Array, ""]]:
+        """Turn or walk; the other actions only take time.
+
+        **Arguments:**
+
+        - `tiles`: the map.
+        - `state`: the state.
+        - `action`: from 0 to 6.
+
+        **Returns:** the state, one step later, and x and y of the cell that was in front before.
+        """
+        action = jnp.asarray(action, jnp.int32)
+        x, y = ahead(state.x, state.y, state.direction)
+        tile = tiles[y, x]
+        walks = (action == FORWARD) & is_one_of(tile, (EMPTY, RED_OPEN, BLUE_OPEN))
+        turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT)
+        state = state.replace(
+            time=state.time + 1,
+            x=jnp.where(walks, x, state.x),
+            y=jnp.where(walks, y, state.y),
+            direction=(state.direction + turn) % 4,
+        )
+        return state, x, y
+
+    def look(self, tiles: Int32[Array, "height width"], state: Any) -> Int32[Array, " numbers"]:
+        """What is seen of the map.
+
+        **Arguments:**
+
+        - `tiles`: the map.
+        - `state`: the state.
+
+        **Returns:** the observation.
+        """
+        side, middle = self.view, self.view // 2
+        # Seen from above, the view is turned so that the agent looks up: `to_right` cells to the
+        # agent's right and `forward` cells ahead, by column and row of the view.
+        to_right = jnp.arange(side, dtype=jnp.int32)[:, None] - middle
+        forward = side - 1 - jnp.arange(side, dtype=jnp.int32)[None, :]
+        forward_x, forward_y = ahead(0, 0, state.direction)
+        x = state.x + forward * forward_x - to_right * forward_y
+        y = state.y + forward * forward_y + to_right * forward_x
+        height, width = tiles.shape
+        inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+        seen = tiles[jnp.clip(y, 0, height - 1), jnp.clip(x, 0, width - 1)]
+        seen = jnp.where(inside, seen, WALL)
+        visible = _visible(~is_one_of(seen, (WALL, RED_CLOSED, BLUE_CLOSED)))
+        seen = jnp.where(visible, seen, UNSEEN).at[middle, side - 1].set(EMPTY)
+        return jnp.asarray(_CODES, jnp.int32)[seen].ravel()
+
+
+def walls(width: int, height: int) -> np.ndarray:
+    """A map with walls around it.
+
+    **Arguments:**
+
+    - `width`: number of columns.
+    - `height`: number of rows.
+
+    **Returns:** an array of shape `(height, width)`.
+    """
+    tiles = np.full((height, width), WALL, np.int32)
+    tiles[1:-1, 1:-1] = EMPTY
+    return tiles
+
+
+def put(
+    tiles: Int32[Array, "height width"],
+    x: int | Int[Array, ""],
+    y: int | Int[Array, ""],
+    tile: int | Int[Array, ""],
+) -> Int32[Array, "height width"]:
+    """The map with one tile changed.
+
+    **Arguments:**
+
+    - `tiles`: the map.
+    - `x`: the column.
+    - `y`: the row.
+    - `tile`: what to put there.
+
+    **Returns:** the new map.
+    """
+    height, width = tiles.shape
+    # A comparison, because it fuses with its neighbors and a scatter does not.
+    rows = jnp.arange(height, dtype=jnp.int32)[:, None]
+    columns = jnp.arange(width, dtype=jnp.int32)[None]
+    return jnp.where((rows == y) & (columns == x), jnp.asarray(tile, jnp.int32), tiles)
+
+
+def ahead(
+    x: int | Int[Array, ""], y: int | Int[Array, ""], direction: Int[Array, ""]
+) -> tuple[Int32[Array, ""], Int32[Array, ""]]:
+    """The next cell in a direction.
+
+    **Arguments:**
+
+    - `x`: the column.
+    - `y`: the row.
+    - `direction`: 0 right, 1 down, 2 left, 3 up.
+
+    **Returns:** its column and row.
+    """
+    x_step = jnp.asarray(_X_STEP, jnp.int32)[direction]
+    return x + x_step, y + jnp.asarray(_Y_STEP, jnp.int32)[direction]
+
+
+def is_one_of(tile: Int[Array, "*shape"], kinds: Sequence[int]) -> Bool[Array, "*shape"]:
+    """Whether tiles are of certain kinds.
+
+    **Arguments:**
+
+    - `tile`: tiles.
+    - `kinds`: the kinds.
+
+    **Returns:** Booleans of the same shape.
+    """
+    found = tile == kinds[0]
+    for kind in kinds[1:]:
+        found = found | (tile == kind)
+    return found
+
+
+def _visible(clear: Bool[Array, "view view"]) -> Bool[Array, "view view"]:
+    """Which cells of a view are seen, from those that one can see through.
+
+    Sight spreads from the agent row by row, in each row to the right and then to the left; a cell
+    that is seen and seen through shows its neighbor in that direction, the cell ahead of it and
+    the cell ahead of the neighbor.
+    """
+    side = clear.shape[0]
+    seen = [[jnp.bool_(False)] * side for _ in range(side)]
+    seen[side // 2][side - 1] = jnp.bool_(True)
+    for row in reversed(range(side)):
+        rightwards = [(column, column + 1) for column in range(side - 1)]
+        leftwards = [(column, column - 1) for column in reversed(range(1, side))]
+        for column, neighbor in rightwards + leftwards:
+            through = seen[column][row] & clear[column, row]
+            seen[neighbor][row] = seen[neighbor][row] | through
+            if row:
+                for shown in (column, neighbor):
+                    seen[shown][row - 1] = seen[shown][row - 1] | through
+    return jnp.stack([jnp.stack(column) for column in seen])

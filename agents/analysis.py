@@ -14,7 +14,7 @@ from agents.envs import episode_steps
 from agents.networks import ActorCritic, Inputs
 from agents.rollout import Actor
 from agents.spaces import width
-from rtrl.dense import to_real, unreal
+from rtrl.dense import from_real_vector, to_real_vector
 
 _MOST_STEPS = 100_000
 
@@ -298,13 +298,13 @@ def _eigenvalues(memory, state, x):
     if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
         return _complex(memory.coefficients(x)[0])
     if isinstance(memory, zoo.AbstractTwoAxisCell):
-        a, b = memory.coefficients(memory.recurrence(), x[None])
+        a, b = memory.coefficients(memory.recurrence_parameters(), x[None])
         return _complex(jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]))
 
     def step(numbers):
-        return to_real(memory.step(unreal(numbers, state), x)[0])
+        return to_real_vector(memory.step(from_real_vector(numbers, state), x)[0])
 
-    return _complex(np.linalg.eigvals(np.asarray(jax.jacobian(step)(to_real(state)))))
+    return _complex(np.linalg.eigvals(np.asarray(jax.jacobian(step)(to_real_vector(state)))))
 
 
 def _complex(values):

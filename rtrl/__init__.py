@@ -1,7 +1,7 @@
 """Forward-mode sensitivities of a recurrence, derived from its update by autodiff."""
 
 from rtrl.accumulate import accumulate as accumulate
-from rtrl.approximate import product as product
+from rtrl.approximate import exact_product as exact_product
 from rtrl.approximate import rflo_product as rflo_product
 from rtrl.approximate import snap1_product as snap1_product
 from rtrl.dense import Dense as Dense
@@ -24,8 +24,8 @@ __all__ = [
     "RankOne",
     "TwoAxes",
     "accumulate",
+    "exact_product",
     "init",
-    "product",
     "rflo_product",
     "roll",
     "snap1_product",

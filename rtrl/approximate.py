@@ -14,7 +14,7 @@ Matrix = Float[Array, "hidden gates hidden_in"]
 Products = Float[Array, "hidden gates"]
 
 
-def product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
+def exact_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
     """`U h` for every gate of every unit, with its exact derivative.
 
     **Arguments:**
@@ -50,7 +50,7 @@ def snap1_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
     """
     constant = jax.lax.stop_gradient(h)
     own = jax.lax.stop_gradient(jnp.diagonal(matrix, axis1=0, axis2=2).T)
-    return product(matrix, constant) + own * (h - constant)[:, None]
+    return exact_product(matrix, constant) + own * (h - constant)[:, None]
 
 
 def rflo_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
@@ -68,4 +68,4 @@ def rflo_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
 
     Shape `[hidden, gates]`.
     """
-    return product(matrix, jax.lax.stop_gradient(h))
+    return exact_product(matrix, jax.lax.stop_gradient(h))

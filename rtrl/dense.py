@@ -32,7 +32,7 @@ class Dense(AbstractStructure):
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.zeros`."""
-        size = len(to_real(state))
+        size = len(to_real_vector(state))
         count = size * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
         if count > self.warn_above:
             warnings.warn(
@@ -45,13 +45,13 @@ class Dense(AbstractStructure):
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.advance`."""
-        real = to_real(end)
+        real = to_real_vector(end)
         if len(real) == 0:
             return sensitivity
 
         def row(probe):
-            immediate, jacobian = pullback(from_real(probe, end))
-            return immediate, cotangent_to_real(jacobian)
+            immediate, jacobian = pullback(cotangent_from_real_vector(probe, end))
+            return immediate, cotangent_to_real_vector(jacobian)
 
         probes = jnp.eye(len(real), dtype=real.dtype)
         immediate, jacobian = jax.lax.map(row, probes, batch_size=self.probes_at_once)
@@ -63,16 +63,18 @@ class Dense(AbstractStructure):
             ),
         )
 
-    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.push`."""
+    def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.jvp`."""
         (rows,) = sensitivity
         traces, tangents = jax.tree.leaves(rows), jax.tree.leaves(tangent)
         # A row holds cotangents: of a complex number they pair with a tangent's real part.
         terms = [jnp.tensordot(s, t, t.ndim).real for s, t in zip(traces, tangents, strict=True)]
-        return unreal(reduce(jnp.add, terms, jnp.zeros_like(to_real(state))), state)
+        return from_real_vector(
+            reduce(jnp.add, terms, jnp.zeros_like(to_real_vector(state))), state
+        )
 
 
-def to_real(state: PyTree) -> Float[Array, " size"]:
+def to_real_vector(state: PyTree) -> Float[Array, " size"]:
     """All numbers of the state in one real vector: real parts, then imaginary parts."""
     parts = [
         part.ravel()
@@ -82,18 +84,18 @@ def to_real(state: PyTree) -> Float[Array, " size"]:
     return jnp.concatenate(parts) if parts else jnp.zeros((0,))
 
 
-def cotangent_to_real(cotangent: PyTree) -> Float[Array, " size"]:
-    """The cotangent of `to_real`'s result: JAX's complex cotangent is ∂L/∂Re − i ∂L/∂Im."""
-    return to_real(jax.tree.map(jnp.conj, cotangent))
+def cotangent_to_real_vector(cotangent: PyTree) -> Float[Array, " size"]:
+    """The cotangent of `to_real_vector`'s result: JAX's complex cotangent is ∂L/∂Re − i ∂L/∂Im."""
+    return to_real_vector(jax.tree.map(jnp.conj, cotangent))
 
 
-def from_real(cotangent: Float[Array, " size"], like: PyTree) -> PyTree:
-    """A state's cotangent, in JAX's convention, from that of `to_real`'s result."""
-    return jax.vjp(to_real, like)[1](cotangent)[0]
+def cotangent_from_real_vector(cotangent: Float[Array, " size"], like: PyTree) -> PyTree:
+    """A state's cotangent, in JAX's convention, from that of `to_real_vector`'s result."""
+    return jax.vjp(to_real_vector, like)[1](cotangent)[0]
 
 
-def unreal(vector: Float[Array, " size"], like: PyTree) -> PyTree:
-    """The state whose numbers `to_real` puts in a vector."""
+def from_real_vector(vector: Float[Array, " size"], like: PyTree) -> PyTree:
+    """The state whose numbers `to_real_vector` puts in a vector."""
     leaves, treedef = jax.tree.flatten(like)
     out, start = [], 0
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from rtrl._probes import (
+from rtrl._traces import (
     Trace,
     add,
     bilinear,
@@ -18,7 +18,7 @@ from rtrl._probes import (
     multiply,
     total,
 )
-from rtrl._probes import zeros as zero_trace
+from rtrl._traces import zeros as zero_trace
 from rtrl.structure import AbstractStructure, Pullback
 
 
@@ -101,8 +101,8 @@ class Diagonal(AbstractStructure):
             )
         return tuple(advanced) if advanced else sensitivity
 
-    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.push`."""
+    def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.jvp`."""
         leaves, treedef = jax.tree.flatten(state)
         out = [jnp.zeros_like(leaf) for leaf in leaves]
         for k, component in enumerate(self._tracked(leaves)):

@@ -23,8 +23,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 import scan
-from rtrl._dependence import reached_by
-from rtrl._probes import Pullback, expand, is_planar
+from rtrl._reached import reached_parameters
+from rtrl._traces import Pullback, expand, is_planar
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class AbstractStructure(abc.ABC):
         return sensitivity[0]
 
     @abc.abstractmethod
-    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+    def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
         """The tangent of the state: the sensitivity times a tangent of the parameters.
 
         Linear in the tangent; its transpose is what a gradient needs, the cotangent of the state
@@ -137,7 +137,7 @@ def init(
     The sensitivity: a tuple of pytrees like `parameters`, with zeros where `update` depends on a
     parameter and `None` elsewhere.
     """
-    reached = reached_by(update, parameters, state, x)
+    reached = reached_parameters(update, parameters, state, x)
     affected = eqx.filter(parameters, reached)
     return structure.zeros(affected, state)
 
@@ -190,7 +190,7 @@ def _supply_forward(structure, parameters, state, sensitivity):
 def _supply_backward(structure, residuals, cotangent):
     parameters, state, sensitivity = residuals
     (of_parameters,) = jax.linear_transpose(
-        lambda tangent: structure.push(sensitivity, tangent, state), parameters
+        lambda tangent: structure.jvp(sensitivity, tangent, state), parameters
     )(cotangent)
     return of_parameters, cotangent, None
 
@@ -207,7 +207,7 @@ def _supply_tangents(structure, parameters, state, sensitivity):
 def _push_tangents(structure, primals, tangents):
     _, state, sensitivity = primals
     of_parameters, of_state, _ = tangents
-    pushed = structure.push(sensitivity, of_parameters, state)
+    pushed = structure.jvp(sensitivity, of_parameters, state)
     return state, jax.tree.map(jnp.add, of_state, pushed)
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from rtrl._probes import (
+from rtrl._traces import (
     EXACTLY,
     add,
     bilinear,
@@ -19,7 +19,7 @@ from rtrl._probes import (
     multiply,
     total,
 )
-from rtrl._probes import zeros as zero_trace
+from rtrl._traces import zeros as zero_trace
 from rtrl.structure import AbstractStructure, Pullback
 
 
@@ -147,8 +147,8 @@ class TwoAxes(AbstractStructure):
             ),
         )
 
-    def push(self, sensitivity: PyTree, tangent: Axes, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.push`."""
+    def jvp(self, sensitivity: PyTree, tangent: Axes, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.jvp`."""
         (matrix, *rest), treedef = jax.tree.flatten(state)
         (s,) = sensitivity
         units = matrix.ndim - 1  # the axes of a row, or a column, in all groups

@@ -9,7 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 import scan
-from rtrl.dense import cotangent_to_real, from_real, to_real, unreal
+from rtrl.dense import (
+    cotangent_from_real_vector,
+    cotangent_to_real_vector,
+    from_real_vector,
+    to_real_vector,
+)
 from rtrl.structure import AbstractStructure, Pullback
 
 
@@ -48,7 +53,7 @@ class UORO(AbstractStructure):
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
         """See `rtrl.AbstractStructure.zeros`."""
-        size = len(to_real(state))
+        size = len(to_real_vector(state))
         key = jax.random.key_data(jax.random.key(self.seed))
         return (RankOne(jnp.zeros(size), jax.tree.map(jnp.zeros_like, parameters), key),)
 
@@ -69,10 +74,10 @@ class UORO(AbstractStructure):
         (old,) = sensitivity
         key, signs_key = jax.random.split(jax.random.wrap_key_data(old.key))
         signs = jax.random.rademacher(signs_key, old.state.shape, old.state.dtype)
-        immediate, _ = pullback(from_real(signs, end))
+        immediate, _ = pullback(cotangent_from_real_vector(signs, end))
 
         def through(cotangent):
-            return cotangent_to_real(pullback(from_real(cotangent, end))[1])
+            return cotangent_to_real_vector(pullback(cotangent_from_real_vector(cotangent, end))[1])
 
         # The pullback is linear in the cotangent: its transpose pushes a tangent forward.
         (moved,) = jax.linear_transpose(through, signs)(old.state)
@@ -88,12 +93,12 @@ class UORO(AbstractStructure):
         parameters = jax.tree.map(lambda t, i: t / keep + i / add, old.parameters, immediate)
         return (RankOne(state, parameters, jax.random.key_data(key)),)
 
-    def push(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.push`."""
+    def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
+        """See `rtrl.AbstractStructure.jvp`."""
         (s,) = sensitivity
         pairs = zip(jax.tree.leaves(s.parameters), jax.tree.leaves(tangent), strict=True)
         moved = [jnp.sum(p * t).real for p, t in pairs]
-        return unreal(reduce(jnp.add, moved, jnp.zeros_like(s.state[0])) * s.state, state)
+        return from_real_vector(reduce(jnp.add, moved, jnp.zeros_like(s.state[0])) * s.state, state)
 
 
 def _norm(tree: PyTree) -> Float[Array, ""]:

@@ -1,7 +1,6 @@
 """Memory cells: each defined once, each with a step, a parallel scan and two forms of RTRL."""
 
-from zoo.base import AbstractCell as AbstractCell
-from zoo.base import AbstractMemory as AbstractMemory
+from zoo.cell import AbstractCell as AbstractCell
 from zoo.cells.block_diagonal import BlockDiagonal as BlockDiagonal
 from zoo.cells.deltanet import DeltaNet as DeltaNet
 from zoo.cells.dnc import DNC as DNC
@@ -37,15 +36,16 @@ from zoo.cells.shm import SHM as SHM
 from zoo.cells.sru import SRU as SRU
 from zoo.cells.tcn import TCN as TCN
 from zoo.cells.transformer import Transformer as Transformer
-from zoo.finite import AbstractFiniteMemory as AbstractFiniteMemory
 from zoo.kinds import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds import AbstractDiagonalCell as AbstractDiagonalCell
+from zoo.kinds import AbstractFiniteMemory as AbstractFiniteMemory
 from zoo.kinds import AbstractLinearCell as AbstractLinearCell
+from zoo.kinds import AbstractMonoidCell as AbstractMonoidCell
 from zoo.kinds import AbstractNonlinearCell as AbstractNonlinearCell
 from zoo.kinds import AbstractTimeInvariantCell as AbstractTimeInvariantCell
 from zoo.kinds import AbstractTwoAxisCell as AbstractTwoAxisCell
 from zoo.kinds import AbstractUnstructuredCell as AbstractUnstructuredCell
-from zoo.monoid import AbstractMonoidCell as AbstractMonoidCell
+from zoo.memory import AbstractMemory as AbstractMemory
 from zoo.registry import Spec as Spec
 from zoo.registry import get as get
 from zoo.registry import names as names

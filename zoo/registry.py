@@ -9,7 +9,6 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
-from zoo.base import AbstractMemory
 from zoo.cells.block_diagonal import BlockDiagonal
 from zoo.cells.deltanet import DeltaNet
 from zoo.cells.dnc import DNC
@@ -44,7 +43,8 @@ from zoo.cells.shm import SHM
 from zoo.cells.sru import SRU
 from zoo.cells.tcn import TCN
 from zoo.cells.transformer import Transformer
-from zoo.parts.initial import check_sizes
+from zoo.memory import AbstractMemory
+from zoo.parts import check_sizes
 from zoo.stack import Block, Stack, check_credit
 from zoo.windowed import Windowed
 

@@ -7,9 +7,8 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 from zoo._segment import rtrl_segment
-from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
-from zoo.parts.initial import real_dtype
-from zoo.parts.linear import Linear
+from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
+from zoo.parts import Linear, real_dtype
 
 _CREDIT = ("layerwise", "exact")
 

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from zoo.base import AbstractMemory, Begin, Carry, Sensitivity, State
-from zoo.parts.initial import check_sizes, real_dtype
+from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
+from zoo.parts import check_sizes, real_dtype
 
 
 class Windowed(AbstractMemory):

@@ -177,7 +177,7 @@ def test_durability_and_period_are_what_the_recurrence_does():
     cell = zoo.FFM(3, 4, traces=3, contexts=2, t_e=50.0, key=jax.random.key(0))
     durability, period = analysis.trace_durability(cell, beta=0.02), analysis.context_period(cell)
     assert durability.shape == (3,) and period.shape == (2,)
-    gamma = np.asarray(cell.recurrence().both)
+    gamma = np.asarray(cell.recurrence_parameters().both)
     np.testing.assert_allclose(np.abs(gamma[:, 0]) ** durability, 0.02, rtol=1e-9)
     np.testing.assert_allclose(gamma[0, 1] ** period[1], abs(gamma[0, 1]) ** period[1], rtol=1e-9)
     np.testing.assert_allclose(durability, np.log(0.02) / -np.abs(cell.alpha))

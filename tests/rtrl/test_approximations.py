@@ -45,8 +45,8 @@ def brute_force(cell, choice):
     )
     own = unit_of(state)[:, None] == unit_of(parameters)[None]
     # RFLO's recurrence without the products; SnAp-1's with all of them, and then only its diagonal.
-    product = rtrl.product if choice == "snap1" else rtrl.rflo_product
-    immediate = rtrl.product
+    product = rtrl.exact_product if choice == "snap1" else rtrl.rflo_product
+    immediate = rtrl.exact_product
     if isinstance(cell, zoo.MGU):
         product = immediate = rtrl.snap1_product if choice == "snap1" else rtrl.rflo_product
 
@@ -57,7 +57,7 @@ def brute_force(cell, choice):
             return jax.flatten_util.ravel_pytree(whole.transition(to_state(h), x, product))[0]
 
         return (
-            step(flat, h, rtrl.product),
+            step(flat, h, rtrl.exact_product),
             jax.jacrev(step, 1)(flat, h, product),
             jax.jacrev(step)(flat, h, immediate),
         )

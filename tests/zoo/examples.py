@@ -150,9 +150,13 @@ class AsDense(zoo.AbstractNonlinearCell):
     def structure(self):
         return rtrl.Dense()
 
+    @property
+    def coupling(self):
+        return "dense"
+
 
 class WithDense(zoo.AbstractCell):
-    """Another cell, dense sensitivities of its `recurrence()`: complex parameters where it has."""
+    """Another cell, dense sensitivities of its recurrence's parameters: complex where they are."""
 
     cell: zoo.AbstractCell
     inputs: int = eqx.field(static=True)
@@ -178,11 +182,11 @@ class WithDense(zoo.AbstractCell):
     def structure(self):
         return rtrl.Dense()
 
-    def recurrence(self):
-        return self.cell.recurrence()
+    def recurrence_parameters(self):
+        return self.cell.recurrence_parameters()
 
-    def evolve(self, recurrence, state, xs, begin, method="auto"):
-        return self.cell.evolve(recurrence, state, xs, begin, method)
+    def states(self, parameters, state, xs, begin, method="auto"):
+        return self.cell.states(parameters, state, xs, begin, method)
 
 
 class Network(eqx.Module):

@@ -213,14 +213,14 @@ def _real(tree):
 
 def coupling(cell, state, x):
     """Which unit touches which: booleans `[units, units]` of the state, then of each parameter."""
-    recurrence = cell.recurrence()
+    recurrence = cell.recurrence_parameters()
     parameters, rest = eqx.partition(recurrence, eqx.is_inexact_array)
     units = jax.tree.leaves(state)[0].shape
     count = int(np.prod(units))
 
     def update(parameters, state):
         whole = eqx.combine(parameters, rest)
-        return _real(cell.evolve(whole, state, jnp.asarray(x)[None], None)).reshape(-1, count)
+        return _real(cell.states(whole, state, jnp.asarray(x)[None], None)).reshape(-1, count)
 
     def touched(jacobian, leaf):  # [2 b, count, *leaf.shape]
         assert leaf.shape[: len(units)] == units
@@ -253,7 +253,7 @@ def test_a_cell_claimed_diagonal_is(case):
     cell, (state, _), xs, _ = forms.problem(case, 0)
     assert isinstance(cell.structure, rtrl.Diagonal)
     if not jax.tree.leaves(state):
-        assert not jax.tree.leaves(cell.recurrence())
+        assert not jax.tree.leaves(cell.recurrence_parameters())
         return
     touched = coupling(cell, state, xs[0])
     for mask in touched:
@@ -272,7 +272,7 @@ def test_a_dense_cell_is_found_out():
 @diagonal_cells
 @pytest.mark.parametrize("wrapper", [AsDense, WithDense])
 def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
-    """Of the cell's own parameters; of its `recurrence()`, complex where that is complex."""
+    """Of the cell's own parameters; of its recurrence's, complex where those are complex."""
     cell, carry, xs, weights = forms.problem(case, 2)
     begin = np.isin(np.arange(8), [2, 6])
     xs, weights = xs[:8], weights[:8]

@@ -1,1 +1,3 @@
 """The cells, one a file."""
+
+__all__ = ()

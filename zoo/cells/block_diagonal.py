@@ -6,9 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractDiagonalCell
-from zoo.parts.activations import activation as activation_of
-from zoo.parts.initial import check_sizes, linear_weights, ring
-from zoo.parts.join import join
+from zoo.parts import activation_function, check_sizes, join, linear_weights, ring
 
 Pair = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
 
@@ -57,7 +55,7 @@ class BlockDiagonal(AbstractDiagonalCell):
         `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
-        activation_of(activation)
+        activation_function(activation)
         ring_key, key1, key2 = jax.random.split(key, 3)
         nu, theta = ring(ring_key, hidden, r_min, r_max, 2 * jnp.pi)
         r, angle = jnp.exp(-jnp.exp(nu)), jnp.exp(theta)
@@ -80,7 +78,7 @@ class BlockDiagonal(AbstractDiagonalCell):
     def update(self, state: Pair, x: Float[Array, " inputs"]) -> Pair:
         """`(h1', h2')`."""
         h1, h2 = state
-        act = activation_of(self.activation)
+        act = activation_function(self.activation)
         return (
             act(self.a[:, 0, 0] * h1 + self.a[:, 0, 1] * h2 + x @ self.w1.T),
             act(self.a[:, 1, 0] * h1 + self.a[:, 1, 1] * h2 + x @ self.w2.T),

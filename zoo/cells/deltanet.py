@@ -9,10 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
-from zoo.base import State
 from zoo.kinds import AbstractUnstructuredCell, check_method, check_rtrl
-from zoo.parts.initial import check_sizes
-from zoo.parts.linear import Linear
+from zoo.memory import State
+from zoo.parts import Linear, check_sizes
 
 
 class DeltaNet(AbstractUnstructuredCell):
@@ -103,16 +102,16 @@ class DeltaNet(AbstractUnstructuredCell):
         """`S'`: S decays, and what it answers to k moves towards v."""
         return _overwritten(state, self.projections(x))
 
-    def evolve(
+    def states(
         self,
-        recurrence: Any,
+        parameters: Any,
         state: State,
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.evolve`."""
-        initial = recurrence.init_state()
+        """See `zoo.AbstractCell.states`."""
+        initial = parameters.init_state()
 
         def one_by_one(state, steps):
             return scan.sequential(_overwritten, state, steps, begin, initial=initial)[1]
@@ -127,7 +126,7 @@ class DeltaNet(AbstractUnstructuredCell):
             elements = turn, v[:, :, None] * step
             return scan.associative(_combined, elements, begin, initial=first)[1]
 
-        steps = jax.vmap(recurrence.projections)(xs)
+        steps = jax.vmap(parameters.projections)(xs)
         known = {"sequential": one_by_one, "associative": in_a_tree}
         if check_method(method, ("auto", *known)) != "auto":
             return known[method](state, steps)

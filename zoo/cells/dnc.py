@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractUnstructuredCell, check_rtrl
-from zoo.parts.initial import check_sizes
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes
 
 
 class _Memory(eqx.Module):

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import product
+from rtrl import exact_product
 from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 
 class Elman(AbstractDenseCell):
@@ -60,7 +60,7 @@ class Elman(AbstractDenseCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        return jnp.tanh(product(self.w, x) + recurrent(self.u, state) + self.b)[:, 0]
+        return jnp.tanh(exact_product(self.w, x) + recurrent(self.u, state) + self.b)[:, 0]
 
     def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
         """`h'`."""

@@ -5,10 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import product
+from rtrl import exact_product
 from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
-from zoo.parts.initial import check_sizes, linear_weights
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes, linear_weights
 
 
 class FeLSTM(AbstractDenseCell):
@@ -70,7 +69,7 @@ class FeLSTM(AbstractDenseCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`c'`."""
-        f, z = (product(self.w, x) + recurrent(self.u, state) + self.b).T
+        f, z = (exact_product(self.w, x) + recurrent(self.u, state) + self.b).T
         f = jax.nn.sigmoid(f)
         return f * state + (1 - f) * jnp.tanh(z)
 

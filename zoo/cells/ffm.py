@@ -9,8 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts.initial import check_sizes
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes
 
 # As published: the largest double. It sets the fast end of the decays.
 _LARGEST = 1.79e308
@@ -161,7 +160,7 @@ class FFM(AbstractTwoAxisCell):
         dtype = jnp.result_type(self.alpha, jnp.complex64)
         return jnp.zeros((self.traces, self.contexts), dtype)
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """The decay of every entry; ℓ1 and ℓ2 of every trace."""
         alpha = self.alpha if self.learn_decay else jax.lax.stop_gradient(self.alpha)
         omega = self.omega if self.learn_context else jax.lax.stop_gradient(self.omega)
@@ -172,14 +171,14 @@ class FFM(AbstractTwoAxisCell):
         gamma = jax.lax.complex(r * jnp.cos(omega), -r * jnp.sin(omega))
         return rtrl.Axes(both=gamma, rows=(self.input, self.input_gate))
 
-    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(γ, x̃ 1ᵀ)`."""
-        linear, gate = recurrence.rows
+        linear, gate = parameters.rows
         drive = jax.vmap(linear)(xs)
         if gate is not None:
             drive = drive * jax.nn.sigmoid(jax.vmap(gate)(xs))
         shape = (*drive.shape, self.contexts)
-        return recurrence.both, jnp.broadcast_to(drive[:, :, None], shape)
+        return parameters.both, jnp.broadcast_to(drive[:, :, None], shape)
 
     def readout(
         self, state: Complex[Array, "traces contexts"], x: Float[Array, " inputs"]

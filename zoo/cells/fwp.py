@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 
 class FWP(AbstractTwoAxisCell):
@@ -64,13 +64,13 @@ class FWP(AbstractTwoAxisCell):
         """Rows and columns, compressed."""
         return rtrl.TwoAxes(compressed=True)
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """V belongs to rows, K to columns."""
         return rtrl.Axes(rows=self.value, columns=self.key)
 
-    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(1, v kᵀ)`."""
-        values, keys = xs @ recurrence.rows.T, xs @ recurrence.columns.T
+        values, keys = xs @ parameters.rows.T, xs @ parameters.columns.T
         return jnp.ones((1, 1), keys.dtype), values[:, :, None] * keys[:, None, :]
 
     def readout(

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import product
+from rtrl import exact_product
 from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 
 class GRU(AbstractDenseCell):
@@ -66,7 +66,7 @@ class GRU(AbstractDenseCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        w_r, w_z, w_n = (product(self.w, x) + self.b).T
+        w_r, w_z, w_n = (exact_product(self.w, x) + self.b).T
         u_r, u_z, u_n = recurrent(self.u, state).T
         r, z = jax.nn.sigmoid(w_r + u_r), jax.nn.sigmoid(w_z + u_z)
         n = jnp.tanh(w_n + r * (u_n + self.b_u))

@@ -6,9 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractDiagonalCell
-from zoo.parts.activations import activation as activation_of
-from zoo.parts.initial import check_sizes
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, activation_function, check_sizes
 
 
 class IndRNN(AbstractDiagonalCell):
@@ -42,7 +40,7 @@ class IndRNN(AbstractDiagonalCell):
         `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
-        activation_of(activation)
+        activation_function(activation)
         drive_key, u_key = jax.random.split(key)
         self.drive = Linear(inputs, hidden, key=drive_key)
         self.u = jax.random.uniform(u_key, (hidden,))
@@ -61,7 +59,7 @@ class IndRNN(AbstractDiagonalCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        return activation_of(self.activation)(self.drive(x) + self.u * state)
+        return activation_function(self.activation)(self.drive(x) + self.u * state)
 
     def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
         """`h'`."""

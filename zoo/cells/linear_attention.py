@@ -7,8 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts.initial import check_sizes
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes
 
 
 class LinearAttention(AbstractTwoAxisCell):
@@ -69,14 +68,14 @@ class LinearAttention(AbstractTwoAxisCell):
         """Zeros."""
         return jnp.zeros((len(self.key), self.hidden + 1), self.key.dtype)
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """W_k belongs to rows, W_v to columns."""
         return rtrl.Axes(rows=self.key, columns=self.value)
 
-    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(1, φ(W_k x) [W_v x, 1]ᵀ)`."""
-        keys = 1 + jax.nn.elu(xs @ recurrence.rows.T)
-        values = xs @ recurrence.columns.T
+        keys = 1 + jax.nn.elu(xs @ parameters.rows.T)
+        values = xs @ parameters.columns.T
         values = jnp.concatenate([values, jnp.ones_like(values[:, :1])], 1)
         return jnp.ones((1, 1), keys.dtype), keys[:, :, None] * values[:, None, :]
 

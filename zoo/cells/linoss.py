@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts.initial import check_sizes
+from zoo.parts import check_sizes
 
 _RULES = ("im", "imex")
 

@@ -10,7 +10,7 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractUnstructuredCell, check_rtrl
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 State = tuple[Float[Array, " hidden"], Float[Array, " order"]]
 

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import product
+from rtrl import exact_product
 from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 Cells = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
 
@@ -69,7 +69,7 @@ class LSTM(AbstractDenseCell):
     def transition(self, state: Cells, x: Float[Array, " inputs"], recurrent: Recurrent) -> Cells:
         """`(c', h')`."""
         c, h = state
-        i, f, g, o = (product(self.w, x) + recurrent(self.u, h) + self.b).T
+        i, f, g, o = (exact_product(self.w, x) + recurrent(self.u, h) + self.b).T
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         return c, jax.nn.sigmoid(o) * jnp.tanh(c)
 

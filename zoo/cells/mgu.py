@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import product
+from rtrl import exact_product
 from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 
 class MGU(AbstractDenseCell):
@@ -64,7 +64,7 @@ class MGU(AbstractDenseCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        drive_f, drive_n = (product(self.w, x) + self.b).T
+        drive_f, drive_n = (exact_product(self.w, x) + self.b).T
         f = jax.nn.sigmoid(drive_f + recurrent(self.u_f, state)[:, 0])
         n = jnp.tanh(drive_n + recurrent(self.u_n, f * state)[:, 0])
         return (1 - f) * state + f * n

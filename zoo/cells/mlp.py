@@ -5,10 +5,9 @@ import jax
 from jaxtyping import Array, Bool, Float
 
 import rtrl
-from zoo.base import AbstractCell
+from zoo.cell import AbstractCell
 from zoo.kinds import check_method
-from zoo.parts.activations import activation as activation_of
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import activation_function, check_sizes, linear_weights
 
 
 class MLP(AbstractCell):
@@ -37,7 +36,7 @@ class MLP(AbstractCell):
         `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
-        activation_of(activation)
+        activation_function(activation)
         w_key, b_key = jax.random.split(key)
         self.w = linear_weights(w_key, (hidden, inputs), inputs)
         self.b = linear_weights(b_key, (hidden,), inputs)
@@ -58,20 +57,20 @@ class MLP(AbstractCell):
 
     def readout(self, state: tuple[()], x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`act(W x + b)`."""
-        return activation_of(self.activation)(x @ self.w.T + self.b)
+        return activation_function(self.activation)(x @ self.w.T + self.b)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
         """Without a state, any will do."""
         return rtrl.Diagonal()
 
-    def recurrence(self) -> tuple[()]:
+    def recurrence_parameters(self) -> tuple[()]:
         """Nothing."""
         return ()
 
-    def evolve(
+    def states(
         self,
-        recurrence: tuple[()],
+        parameters: tuple[()],
         state: tuple[()],
         xs: Array,
         begin: Bool[Array, " time"] | None,

@@ -9,10 +9,8 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 import scan
-from zoo.base import AbstractCell
-from zoo.parts.counts import NOTHING, decayed, decaying_maximum
-from zoo.parts.initial import check_sizes, linear_weights
-from zoo.parts.linear import Linear
+from zoo.cell import AbstractCell
+from zoo.parts import NOTHING, Linear, check_sizes, decayed, decaying_maximum, linear_weights
 
 State = tuple[Float[Array, "keys hidden_and_one"], Float[Array, ""]]
 
@@ -78,7 +76,7 @@ class MLSTM(AbstractCell):
         """Rows and columns."""
         return rtrl.TwoAxes()
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """W_k and the gates (once for every row) belong to rows, W_v to columns."""
         keys = self.key.weight.shape[0]
         gates = jnp.broadcast_to(self.gates, (keys, *self.gates.shape))
@@ -88,21 +86,23 @@ class MLSTM(AbstractCell):
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:
         """`([C', n'] e^{-m'}, m')`."""
         memory, m = state
-        log_i, log_f, drive = (part[0] for part in self._projected(self.recurrence(), x[None]))
+        log_i, log_f, drive = (
+            part[0] for part in self._projected(self.recurrence_parameters(), x[None])
+        )
         new, kept = decayed(m, log_f, log_i)
         added = jnp.exp(log_i - new)
         return kept[:, None] * memory + added[:, None] * drive, new[0]
 
-    def evolve(
+    def states(
         self,
-        recurrence: rtrl.Axes,
+        parameters: rtrl.Axes,
         state: State,
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        """See `zoo.AbstractCell.evolve`."""
-        log_i, log_f, drive = self._projected(recurrence, xs)
+        """See `zoo.AbstractCell.states`."""
+        log_i, log_f, drive = self._projected(parameters, xs)
         start = jnp.broadcast_to(state[1], log_i.shape[1:])
         m, kept = decaying_maximum(log_f, log_i, start, begin)
         added = jnp.exp(log_i - m)
@@ -117,11 +117,11 @@ class MLSTM(AbstractCell):
         return jax.nn.sigmoid(self.output(x)) * both[:-1] / divisor
 
     @staticmethod
-    def _projected(recurrence, xs):
+    def _projected(parameters, xs):
         """`(log i, log f, k [v, 1]ᵀ)` of every row."""
-        key, gates, bias = recurrence.rows
+        key, gates, bias = parameters.rows
         keys = jax.vmap(key)(xs) * bias.shape[0] ** -0.5
-        values = jax.vmap(recurrence.columns)(xs)
+        values = jax.vmap(parameters.columns)(xs)
         values = jnp.concatenate([values, jnp.ones_like(values[:, :1])], 1)
         # The rows' copies of the gates are equal: one product would do, but each row has its own
         # sensitivity.

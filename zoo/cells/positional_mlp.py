@@ -6,11 +6,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
-from zoo.base import AbstractCell
+from zoo.cell import AbstractCell
 from zoo.kinds import check_method
-from zoo.parts.activations import activation as activation_of
-from zoo.parts.counts import positions
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import activation_function, check_sizes, linear_weights, positions
 
 
 class PositionalMLP(AbstractCell):
@@ -32,7 +30,7 @@ class PositionalMLP(AbstractCell):
     def __init__(self, inputs: int, hidden: int, *, activation: str = "relu", key: Array):
         """See `zoo.MLP`."""
         check_sizes(inputs=inputs, hidden=hidden)
-        activation_of(activation)
+        activation_function(activation)
         w_key, b_key = jax.random.split(key)
         self.w = linear_weights(w_key, (hidden, inputs), inputs)
         self.b = linear_weights(b_key, (hidden,), inputs)
@@ -58,25 +56,25 @@ class PositionalMLP(AbstractCell):
         i = jnp.arange(self.inputs)
         angle = (state - 1) / 10_000.0 ** (2 * (i // 2) / self.inputs)
         encoding = jnp.where(i % 2 == 0, jnp.sin(angle), jnp.cos(angle)).astype(x.dtype)
-        return activation_of(self.activation)((x + encoding) @ self.w.T + self.b)
+        return activation_function(self.activation)((x + encoding) @ self.w.T + self.b)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
         """No parameter acts on the clock."""
         return rtrl.Diagonal()
 
-    def recurrence(self) -> tuple[()]:
+    def recurrence_parameters(self) -> tuple[()]:
         """Nothing."""
         return ()
 
-    def evolve(
+    def states(
         self,
-        recurrence: tuple[()],
+        parameters: tuple[()],
         state: Float[Array, ""],
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Float[Array, " time"]:
-        """See `zoo.AbstractCell.evolve`."""
+        """See `zoo.AbstractCell.states`."""
         check_method(method, ("auto",))
         return positions(state, begin, len(xs)) + 1

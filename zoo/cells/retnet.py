@@ -7,8 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts.initial import check_sizes, linear_weights
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes, linear_weights
 
 
 class RetNet(AbstractTwoAxisCell):
@@ -71,17 +70,17 @@ class RetNet(AbstractTwoAxisCell):
         shape = (heads, keys, self.hidden // heads)
         return jnp.zeros(shape, jnp.result_type(self.key, jnp.complex64))
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """W_k belongs to rows, W_v to columns."""
         return rtrl.Axes(rows=(self.key[0], self.key[1]), columns=self.value)
 
-    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(γ e^{iθ}, (W_k x / √n) (W_v x)ᵀ)`."""
-        real, imaginary = recurrence.rows
+        real, imaginary = parameters.rows
         heads, keys, _ = real.shape
         scale = (2 * keys) ** -0.5
         k_real, k_imag = (scale * jnp.einsum("hki,ti->thk", w, xs) for w in (real, imaginary))
-        v = jnp.einsum("hvi,ti->thv", recurrence.columns, xs)[:, :, None, :]
+        v = jnp.einsum("hvi,ti->thv", parameters.columns, xs)[:, :, None, :]
         drive = jax.lax.complex(k_real[..., None] * v, k_imag[..., None] * v)
         gamma = 1 - 2.0 ** (-5 - jnp.arange(heads))
         theta = 10000.0 ** (-jnp.arange(keys) / keys)

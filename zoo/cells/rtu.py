@@ -6,9 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractDiagonalCell, AbstractTimeInvariantCell
-from zoo.parts.activations import activation as activation_of
-from zoo.parts.initial import check_sizes, linear_weights, ring
-from zoo.parts.join import join
+from zoo.parts import activation_function, check_sizes, join, linear_weights, ring
 
 _MODULI = ("exp_exp", "exp", "sigmoid", "direct")
 _PHASES = ("exp", "direct")
@@ -114,7 +112,7 @@ class RTU(AbstractTimeInvariantCell):
 
         `ValueError` naming the argument, its value and the rule.
         """
-        activation_of(activation)
+        activation_function(activation)
         self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, modulus, phase, key)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
@@ -133,7 +131,7 @@ class RTU(AbstractTimeInvariantCell):
 
     def readout(self, state: Complex[Array, " hidden"], x: Array) -> Float[Array, " outputs"]:
         """`act([h1; h2])`."""
-        return activation_of(self.activation)(join(state.real, state.imag))
+        return activation_function(self.activation)(join(state.real, state.imag))
 
 
 class NonlinearRTU(AbstractDiagonalCell):
@@ -175,7 +173,7 @@ class NonlinearRTU(AbstractDiagonalCell):
 
         `ValueError` naming the argument, its value and the rule.
         """
-        activation_of(activation)
+        activation_function(activation)
         self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, modulus, phase, key)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
@@ -194,7 +192,7 @@ class NonlinearRTU(AbstractDiagonalCell):
         h1, h2 = state
         p = self.parameters
         g, phi, gamma = p.rotation()
-        act = activation_of(self.activation)
+        act = activation_function(self.activation)
         return (
             act(g * h1 - phi * h2 + gamma * (x @ p.w1.T)),
             act(g * h2 + phi * h1 + gamma * (x @ p.w2.T)),

@@ -9,9 +9,8 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 import scan
-from zoo.base import AbstractCell
-from zoo.parts.counts import NOTHING, decayed, decaying_maximum
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.cell import AbstractCell
+from zoo.parts import NOTHING, check_sizes, decayed, decaying_maximum, linear_weights
 
 State = tuple[Float[Array, " hidden"], ...]
 
@@ -84,7 +83,7 @@ class RWKV(AbstractCell):
         """Diagonal in a and b; m is a constant, and s does not act on the next step."""
         return rtrl.Diagonal(components=2)
 
-    def recurrence(self) -> Any:
+    def recurrence_parameters(self) -> Any:
         """`(w, W_k on the window, W_v on the window, u)`; only s depends on u."""
         return (
             jnp.exp(self.decay_log),
@@ -96,23 +95,23 @@ class RWKV(AbstractCell):
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:
         """`(a' e^{-m'}, b' e^{-m'}, m', s)`."""
         a, b, m, _ = state
-        w, key, value, u = self.recurrence()
+        w, key, value, u = self.recurrence_parameters()
         k, v = x @ key.T, x @ value.T
         new, kept = decayed(m, -w, k)
         added = jnp.exp(k - new)
         s = _average(a, b, jax.lax.stop_gradient(m), u + k, v)
         return kept * a + added * v, kept * b + added, new, s
 
-    def evolve(
+    def states(
         self,
-        recurrence: Any,
+        parameters: Any,
         state: State,
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        """See `zoo.AbstractCell.evolve`."""
-        w, key, value, u = recurrence
+        """See `zoo.AbstractCell.states`."""
+        w, key, value, u = parameters
         k, v = xs @ key.T, xs @ value.T
         m, kept = decaying_maximum(jnp.broadcast_to(-w, k.shape), k, state[2], begin)
         added = jnp.exp(k - m)

@@ -9,8 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts.initial import check_sizes, discretize
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes, discretize
 
 
 class S4D(AbstractTwoAxisCell):
@@ -104,16 +103,16 @@ class S4D(AbstractTwoAxisCell):
         """Zeros."""
         return jnp.zeros(self.c_real.shape, jnp.result_type(self.c_real, jnp.complex64))
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """`Ā` and `B̄` for every state, W for every feature."""
         eigenvalues = jax.lax.complex(-jnp.exp(self.decay_log), self.frequency)
         both = discretize("zoh", eigenvalues, jnp.exp(self.step_log)[:, None])
         return rtrl.Axes(both=both, rows=self.project)
 
-    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(Ā, B̄ ⊙ W x)`."""
-        a, b = recurrence.both
-        return a, b[None] * (xs @ recurrence.rows.T)[:, :, None]
+        a, b = parameters.both
+        return a, b[None] * (xs @ parameters.rows.T)[:, :, None]
 
     def readout(
         self, state: Complex[Array, "hidden states"], x: Float[Array, " inputs"]

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts.initial import check_sizes, discretize
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes, discretize
 
 
 class S5(AbstractTimeInvariantCell):

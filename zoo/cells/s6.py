@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights
 
 
 class S6(AbstractTwoAxisCell):
@@ -82,18 +82,18 @@ class S6(AbstractTwoAxisCell):
         """Zeros."""
         return jnp.zeros(self.a_log.shape, self.a_log.dtype)
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """A belongs to entries; W_u, W_Δ and b_Δ to channels; W_B to states."""
         step = (self.step_up @ self.step_down, self.step_bias)
         return rtrl.Axes(both=-jnp.exp(self.a_log), rows=(self.input, *step), columns=self.b)
 
-    def coefficients(self, recurrence: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(exp(Δ A), Δ u (W_B x)ᵀ)`."""
-        weights, step_weights, step_bias = recurrence.rows
+        weights, step_weights, step_bias = parameters.rows
         step = jax.nn.softplus(xs @ step_weights.T + step_bias[None])
         drive = step * jax.nn.silu(xs @ weights.T)
-        a = jnp.exp(step[:, :, None] * recurrence.both[None])
-        return a, drive[:, :, None] * (xs @ recurrence.columns.T)[:, None, :]
+        a = jnp.exp(step[:, :, None] * parameters.both[None])
+        return a, drive[:, :, None] * (xs @ parameters.columns.T)[:, None, :]
 
     def readout(
         self, state: Float[Array, "hidden states"], x: Float[Array, " inputs"]

@@ -9,9 +9,8 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 import scan
-from zoo.base import AbstractCell
-from zoo.parts.counts import positions
-from zoo.parts.initial import check_sizes, linear_weights
+from zoo.cell import AbstractCell
+from zoo.parts import check_sizes, linear_weights, positions
 
 State = tuple[Float[Array, "hidden keys"], Float[Array, ""]]
 _PERIOD = 65536
@@ -90,7 +89,7 @@ class SHM(AbstractCell):
         """Rows and columns."""
         return rtrl.TwoAxes()
 
-    def recurrence(self) -> rtrl.Axes:
+    def recurrence_parameters(self) -> rtrl.Axes:
         """θ, w_η (once for every row) and W_v belong to rows, W_c and W_k to columns."""
         gates = jnp.broadcast_to(self.write_gate, self.value.shape)
         return rtrl.Axes(rows=(self.theta, gates, self.value), columns=(self.calibration, self.key))
@@ -98,21 +97,21 @@ class SHM(AbstractCell):
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:
         """`(M', step + 1)`."""
         memory, count = state
-        c, u = self._coefficients(self.recurrence(), x[None], count[None])
+        c, u = self._coefficients(self.recurrence_parameters(), x[None], count[None])
         return memory * c[0] + u[0], (count + 1) % _PERIOD
 
-    def evolve(
+    def states(
         self,
-        recurrence: rtrl.Axes,
+        parameters: rtrl.Axes,
         state: State,
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        """See `zoo.AbstractCell.evolve`."""
+        """See `zoo.AbstractCell.states`."""
         memory, count = state
         counts = positions(count, begin, len(xs)) % _PERIOD
-        c, u = self._coefficients(recurrence, xs, counts)
+        c, u = self._coefficients(parameters, xs, counts)
         return scan.linear(c, u, memory, begin, method=method), (counts + 1) % _PERIOD
 
     def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
@@ -120,8 +119,8 @@ class SHM(AbstractCell):
         return state[0] @ jax.nn.relu(x @ self.query.T)
 
     @staticmethod
-    def _coefficients(recurrence, xs, counts):
-        (theta, gates, value), (calibration, key) = recurrence.rows, recurrence.columns
+    def _coefficients(parameters, xs, counts):
+        (theta, gates, value), (calibration, key) = parameters.rows, parameters.columns
         draws = jax.vmap(_draw, (0, None))(counts, theta.shape[1])
         c = 1 + jnp.tanh(theta.T[draws][:, :, None] * (xs @ calibration.T)[:, None, :])
         written = jax.nn.sigmoid(xs @ gates.T) * (xs @ value.T)

@@ -7,8 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractDiagonalCell
-from zoo.parts.initial import check_sizes
-from zoo.parts.linear import Linear
+from zoo.parts import Linear, check_sizes
 
 Cells = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
 

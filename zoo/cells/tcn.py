@@ -5,9 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from zoo.finite import AbstractFiniteMemory
-from zoo.parts.initial import check_sizes, linear_weights
-from zoo.parts.linear import Linear
+from zoo.kinds import AbstractFiniteMemory
+from zoo.parts import Linear, check_sizes, linear_weights
 
 
 class _CausalConvolution(eqx.Module):

@@ -1,1 +1,31 @@
 """What cells are made of, for authors of cells."""
+
+from zoo.parts.activations import activation_function as activation_function
+from zoo.parts.checks import check_counts as check_counts
+from zoo.parts.checks import check_sizes as check_sizes
+from zoo.parts.discretization import discretize as discretize
+from zoo.parts.dtypes import real_dtype as real_dtype
+from zoo.parts.initial_values import linear_weights as linear_weights
+from zoo.parts.initial_values import ring as ring
+from zoo.parts.join import join as join
+from zoo.parts.linear import Linear as Linear
+from zoo.parts.positions import positions as positions
+from zoo.parts.stabilizers import NOTHING as NOTHING
+from zoo.parts.stabilizers import decayed as decayed
+from zoo.parts.stabilizers import decaying_maximum as decaying_maximum
+
+__all__ = [
+    "NOTHING",
+    "Linear",
+    "activation_function",
+    "check_counts",
+    "check_sizes",
+    "decayed",
+    "decaying_maximum",
+    "discretize",
+    "join",
+    "linear_weights",
+    "positions",
+    "real_dtype",
+    "ring",
+]

@@ -14,7 +14,7 @@ _ACTIVATIONS: dict[str, Callable] = {
 }
 
 
-def activation(name: str) -> Callable:
+def activation_function(name: str) -> Callable:
     """The activation function of that name; `ValueError` with the known names otherwise."""
     if name not in _ACTIVATIONS:
         raise ValueError(f"`activation` (={name!r}) must be one of {', '.join(_ACTIVATIONS)}.")

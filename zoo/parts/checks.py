@@ -18,3 +18,8 @@ def check_counts(least: int, **counts: Any) -> None:
     for name, value in counts.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least {least}.")
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raise `ValueError` for a size that is not a whole number of at least 1."""
+    check_counts(1, **sizes)

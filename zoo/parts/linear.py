@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from zoo.parts.initial import linear_weights
+from zoo.parts.initial_values import linear_weights
 
 
 class Linear(eqx.Module):

@@ -8,8 +8,9 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 import scan
-from zoo.base import AbstractCell, State
-from zoo.kinds import check_method
+from zoo.cell import AbstractCell
+from zoo.kinds.choices import check_method
+from zoo.memory import State
 
 
 class AbstractMonoidCell(AbstractCell):
@@ -57,7 +58,7 @@ class AbstractMonoidCell(AbstractCell):
         """Dense."""
         return rtrl.Dense()
 
-    def recurrence(self) -> Any:
+    def recurrence_parameters(self) -> Any:
         """The cell itself."""
         return self
 
@@ -65,16 +66,16 @@ class AbstractMonoidCell(AbstractCell):
         """The state, combined with the lifted input."""
         return self.combine(state, self.lift(x))
 
-    def evolve(
+    def states(
         self,
-        recurrence: Any,
+        parameters: Any,
         state: State,
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.evolve`."""
-        cell, initial = recurrence, recurrence.init_state()
+        """See `zoo.AbstractCell.states`."""
+        cell, initial = parameters, parameters.init_state()
 
         def in_a_loop(state, elements):
             return scan.sequential(cell.combine, state, elements, begin, initial=initial)[1]

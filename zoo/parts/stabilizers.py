@@ -1,4 +1,4 @@
-"""Positions in an episode, and maxima that stabilize exponentials: states without parameters."""
+"""Maxima that stabilize exponentials: states without parameters, which cancel in a readout."""
 
 import jax
 import jax.numpy as jnp
@@ -8,29 +8,6 @@ import scan
 
 NOTHING = -1e30
 """The maximum of nothing: an infinity would turn differences into NaNs."""
-
-
-def positions(
-    count: Float[Array, ""], begin: Bool[Array, " time"] | None, time: int
-) -> Float[Array, " time"]:
-    """The number of steps before each step in its episode.
-
-    **Arguments:**
-
-    - `count`: that number at the first step, unless it begins an episode.
-    - `begin`: shape `[time]`, or `None`.
-    - `time`: the number of steps.
-
-    **Returns:**
-
-    Shape `[time]`.
-    """
-    steps = jnp.arange(time)
-    going_on = count + steps.astype(count.dtype)
-    if begin is None:
-        return going_on
-    last = jax.lax.cummax(jnp.where(begin, steps, -1))
-    return jnp.where(last < 0, going_on, (steps - last).astype(count.dtype))
 
 
 def decayed(

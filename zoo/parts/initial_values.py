@@ -1,14 +1,10 @@
-"""Initial values that several cells share, and the checks of their arguments."""
+"""Initial values that several cells share."""
 
 import math
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-
-from zoo.parts.checks import check_counts
 
 
 def linear_weights(key: Array, shape: tuple[int, ...], fan_in: int) -> Float[Array, "..."]:
@@ -39,39 +35,3 @@ def ring(
     phase = jax.random.uniform(phase_key, (hidden,), minval=1e-6, maxval=1.0) * max_phase
     nu = jnp.log(-0.5 * jnp.log(u * (r_max**2 - r_min**2) + r_min**2))
     return nu, jnp.log(phase)
-
-
-def check_sizes(**sizes: int) -> None:
-    """Raise `ValueError` for a size that is not a whole number of at least 1."""
-    check_counts(1, **sizes)
-
-
-def real_dtype(module: eqx.Module) -> Any:
-    """The real dtype of a module's parameters: inputs are real even where they are not."""
-    dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array))]
-    return jnp.finfo(jnp.result_type(*dtypes)).dtype
-
-
-def discretize(rule: str, a: Array, step: Array) -> tuple[Array, Array]:
-    """A continuous system `dh/dt = a h + b x` in discrete time, `h' = ā h + f b x`.
-
-    **Arguments:**
-
-    - `rule`: `"zoh"` (zero-order hold) or `"bilinear"`.
-    - `a`: the system's eigenvalues, real or complex, not 0.
-    - `step`: length of a step; broadcasts against `a`.
-
-    **Returns:**
-
-    `(ā, f)`.
-
-    **Raises:**
-
-    `ValueError` for another rule.
-    """
-    if rule == "zoh":
-        # (exp(a Δ) - 1) / a by expm1: small steps would cancel.
-        return jnp.exp(a * step), jnp.expm1(a * step) / a
-    if rule == "bilinear":
-        return (1 + a * step / 2) / (1 - a * step / 2), step / (1 - a * step / 2)
-    raise ValueError(f"`discretization` (={rule!r}) must be one of zoh, bilinear.")

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from zoo.base import AbstractMemory, Begin, Carry, Sensitivity
-from zoo.parts.counts import positions
-from zoo.parts.initial import real_dtype
+from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity
+from zoo.parts import positions, real_dtype
 
 State = tuple[Float[Array, "reach inputs"], Float[Array, ""]]
 

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 from scan.nonlinear import needed
 
 
-def reached_by(function: Callable, parameters: PyTree, *arguments) -> PyTree:
+def reached_parameters(function: Callable, parameters: PyTree, *arguments) -> PyTree:
     """Which array leaves of `parameters` the result of `function(parameters, *arguments)` uses.
 
     Read off the traced program, so a parameter that is only used after the recurrence (in a

@@ -1,0 +1,28 @@
+"""The kinds of recurrence: what scans them in parallel and how their sensitivity is structured."""
+
+from zoo.kinds.choices import check_method as check_method
+from zoo.kinds.dense import AbstractDenseCell as AbstractDenseCell
+from zoo.kinds.dense import AbstractUnstructuredCell as AbstractUnstructuredCell
+from zoo.kinds.dense import Recurrent as Recurrent
+from zoo.kinds.dense import check_rtrl as check_rtrl
+from zoo.kinds.diagonal import AbstractDiagonalCell as AbstractDiagonalCell
+from zoo.kinds.finite import AbstractFiniteMemory as AbstractFiniteMemory
+from zoo.kinds.linear import AbstractLinearCell as AbstractLinearCell
+from zoo.kinds.monoid import AbstractMonoidCell as AbstractMonoidCell
+from zoo.kinds.nonlinear import AbstractNonlinearCell as AbstractNonlinearCell
+from zoo.kinds.time_invariant import AbstractTimeInvariantCell as AbstractTimeInvariantCell
+from zoo.kinds.two_axes import AbstractTwoAxisCell as AbstractTwoAxisCell
+
+__all__ = [
+    "AbstractDenseCell",
+    "AbstractDiagonalCell",
+    "AbstractFiniteMemory",
+    "AbstractLinearCell",
+    "AbstractMonoidCell",
+    "AbstractNonlinearCell",
+    "AbstractTimeInvariantCell",
+    "AbstractTwoAxisCell",
+    "AbstractUnstructuredCell",
+    "check_method",
+    "check_rtrl",
+]

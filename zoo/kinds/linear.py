@@ -1,0 +1,58 @@
+"""Linear recurrences with coefficients that depend on the input."""
+
+from abc import abstractmethod
+from typing import Any
+
+import jax
+from jaxtyping import Array, Bool
+
+import rtrl
+import scan
+from zoo.cell import AbstractCell
+from zoo.memory import State
+
+
+class AbstractLinearCell(AbstractCell):
+    """Linear with coefficients that depend on the input: `h_t = a(x_t) ⊙ h_{t-1} + b(x_t)`.
+
+    A cell states `coefficients` and an `init_state` of zeros.
+    """
+
+    @abstractmethod
+    def coefficients(self, x: Array) -> tuple[Array, Array]:
+        """The coefficients of one step.
+
+        **Arguments:**
+
+        - `x`: the input, shape `[inputs]`.
+
+        **Returns:**
+
+        `(a, b)`, each of the state's shape.
+        """
+
+    def update(self, state: State, x: Array) -> State:
+        """See `zoo.AbstractCell.update`."""
+        a, b = self.coefficients(x)
+        return a * state + b
+
+    @property
+    def structure(self) -> rtrl.AbstractStructure:
+        """Diagonal, real or complex."""
+        return rtrl.Diagonal()
+
+    def recurrence_parameters(self) -> Any:
+        """The cell itself."""
+        return self
+
+    def states(
+        self,
+        parameters: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
+    ) -> State:
+        """See `zoo.AbstractCell.states`."""
+        a, b = jax.vmap(parameters.coefficients)(xs)
+        return scan.linear(a, b, state, begin, method=method)

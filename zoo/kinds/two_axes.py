@@ -1,0 +1,59 @@
+"""Linear recurrences of matrices."""
+
+from abc import abstractmethod
+
+from jaxtyping import Array, Bool
+
+import rtrl
+import scan
+from zoo.cell import AbstractCell
+from zoo.memory import State
+
+
+class AbstractTwoAxisCell(AbstractCell):
+    """Linear, with a matrix as state: `S_t = a_t ⊙ S_{t-1} + b_t`, entry by entry.
+
+    A cell states `init_state` (zeros), `recurrence_parameters`, its parameters as `rtrl.Axes`, and
+    `coefficients`. See `rtrl.TwoAxes` for the sensitivities.
+    """
+
+    @abstractmethod
+    def recurrence_parameters(self) -> rtrl.Axes:
+        """The parameters of the recurrence, by the axis that they belong to."""
+
+    @abstractmethod
+    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
+        """The coefficients of a sequence.
+
+        **Arguments:**
+
+        - `parameters`: as `recurrence_parameters()` returns it.
+        - `xs`: inputs, shape `[time, inputs]`.
+
+        **Returns:**
+
+        `(a, b)` for `scan.linear`: `b` has shape `[time, *state]`; `a` broadcasts to it, or has no
+        time axis where it is constant.
+        """
+
+    def update(self, state: State, x: Array) -> State:
+        """See `zoo.AbstractCell.update`."""
+        a, b = self.coefficients(self.recurrence_parameters(), x[None])
+        return (a[0] if a.ndim == b.ndim else a) * state + b[0]
+
+    @property
+    def structure(self) -> rtrl.AbstractStructure:
+        """Rows and columns."""
+        return rtrl.TwoAxes()
+
+    def states(
+        self,
+        parameters: rtrl.Axes,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
+    ) -> State:
+        """See `zoo.AbstractCell.states`."""
+        a, b = self.coefficients(parameters, xs)
+        return scan.linear(a, b, state, begin, method=method)

@@ -1,0 +1,168 @@
+"""What every memory offers."""
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+State = Any
+Sensitivity = Any
+Begin = Bool[Array, ""] | bool
+Carry = tuple[State, Sensitivity]
+
+
+class AbstractMemory(eqx.Module):
+    """A memory in four forms: step, parallel scan, RTRL step and RTRL segment.
+
+    Unbatched and time-major; callers `vmap`. `begin` says that `x` is the first observation of an
+    episode: where it is true, the state and the sensitivity are replaced by their initial values
+    before `x` is consumed. It is the only reset, so a scan over several episodes end to end is the
+    same as a scan of each.
+    """
+
+    inputs: eqx.AbstractVar[int]
+    hidden: eqx.AbstractVar[int]
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """The width of the output `y`."""
+
+    @property
+    def state_size(self) -> int:
+        """The number of real numbers in the state."""
+        leaves = jax.tree.leaves(jax.eval_shape(self.init_state))
+        return sum(math.prod(x.shape) * (1 + jnp.iscomplexobj(x)) for x in leaves)
+
+    @abstractmethod
+    def init_state(self) -> State:
+        """The state at the beginning of an episode.
+
+        **Returns:**
+
+        A pytree of arrays; a constant, not a function of parameters.
+        """
+
+    @abstractmethod
+    def step(
+        self, state: State, x: Float[Array, " inputs"], begin: Begin = False
+    ) -> tuple[State, Float[Array, " outputs"]]:
+        """One step, for acting.
+
+        **Arguments:**
+
+        - `state`: the state carried so far.
+        - `x`: the input, shape `[inputs]`.
+        - `begin`: whether `x` is the first input of an episode.
+
+        **Returns:**
+
+        `(state, y)`.
+
+        **Raises:**
+
+        `ValueError` for an `x` of another shape.
+        """
+
+    @abstractmethod
+    def scan(
+        self,
+        state: State,
+        xs: Float[Array, "time inputs"],
+        begin: Bool[Array, " time"] | None = None,
+    ) -> tuple[State, Float[Array, "time outputs"]]:
+        """A whole sequence, parallel over time where the recurrence allows it.
+
+        **Arguments:**
+
+        - `state`: the state carried in.
+        - `xs`: inputs, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None` for no episode border.
+
+        **Returns:**
+
+        `(state, ys)`: the state after the last step and the outputs of all steps.
+
+        **Raises:**
+
+        `ValueError` for `xs` or `begin` of another shape.
+        """
+
+    @abstractmethod
+    def rtrl_init(self) -> Sensitivity:
+        """The sensitivity of the initial state.
+
+        **Returns:**
+
+        A pytree of zeros; see `rtrl.init`.
+        """
+
+    @abstractmethod
+    def rtrl_step(
+        self, carry: Carry, x: Float[Array, " inputs"], begin: Begin = False
+    ) -> tuple[Carry, Float[Array, " outputs"]]:
+        """One step whose gradient is that of the whole past.
+
+        The gradient of `y` with respect to the parameters is supplied from the sensitivity; the
+        path to `x` is open; the carry that comes out is under `stop_gradient`.
+
+        **Arguments:**
+
+        - `carry`: `(state, sensitivity)`.
+        - `x`: the input, shape `[inputs]`.
+        - `begin`: whether `x` is the first input of an episode.
+
+        **Returns:**
+
+        `(carry, y)`.
+
+        **Raises:**
+
+        `ValueError` for an `x` of another shape.
+        """
+
+    @abstractmethod
+    def rtrl_scan(
+        self,
+        carry: Carry,
+        xs: Float[Array, "time inputs"],
+        begin: Bool[Array, " time"] | None = None,
+    ) -> tuple[Carry, Float[Array, "time outputs"]]:
+        """A segment: BPTT inside it, the sensitivity across its start.
+
+        The gradient is untruncated, and the backward pass holds one sensitivity per segment, not
+        one per step. The carry that comes out is under `stop_gradient`.
+
+        **Arguments:**
+
+        - `carry`: `(state, sensitivity)` at the segment's start.
+        - `xs`: inputs, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None` for no episode border.
+
+        **Returns:**
+
+        `(carry, ys)`.
+
+        **Raises:**
+
+        `ValueError` for `xs` or `begin` of another shape.
+        """
+
+    def _check_sequence(self, xs: Array, begin: Array | None) -> None:
+        time = xs.shape[0] if xs.ndim else 0
+        if time == 0:
+            raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")
+        self._check(xs.shape, (time, self.inputs), "xs")
+        if begin is not None:
+            self._check(begin.shape, (time,), "begin")
+
+    def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
+        if shape != expected:
+            raise ValueError(
+                f"`{name}` (shape {shape}) must have the shape {expected} for "
+                f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden})."
+            )

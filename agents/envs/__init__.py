@@ -11,6 +11,7 @@ from .core.spaces import MultiDiscrete
 from .diagnostics.copy_task import CopyTask
 from .diagnostics.t_maze import TMaze
 from .diagnostics.three_state import ThreeState
+from .diagnostics.three_state_cycle import ThreeStateCycle
 from .diagnostics.trace_conditioning import (
     TraceConditioning,
     mean_squared_return_error,
@@ -90,6 +91,7 @@ __all__ = [
     "RepeatPrevious",
     "TMaze",
     "ThreeState",
+    "ThreeStateCycle",
     "TraceConditioning",
     "VelocityOnlyCartPole",
     "describe",

@@ -102,7 +102,9 @@ def test_updates_by_hand(algorithm, trace_decay, limit):
 @pytest.mark.parametrize("trace_decay", [0.0, 0.7])
 def test_q_learning_finds_the_optimal_values(trace_decay):
     """Without pull, the cell is the whole state and nothing is random."""
-    env, params = envs.make("gravity", rows=3, columns=3, pull=0.0, max_steps_in_episode=50)
+    env, params = envs.make(
+        "gravity", rows=3, columns=3, pull=0.0, walls=(), max_steps_in_episode=50
+    )
     train = functools.partial(
         train_table,
         env,

@@ -118,6 +118,8 @@ _PREDICTION = (
     Case("trace_conditioning", {"num_distractors": 0, "expected_isi": 30}, slow=True),
     Case("copy", {"max_bits": 2}, ends_first=True),
     Case("three_state", slow=True),
+    Case("three_state", {"scored": "all"}, slow=True),
+    Case("three_state_cycle", slow=True),
     Case("t_maze"),
 )
 

@@ -1,4 +1,4 @@
-"""The copy task, the three-state POMDP and the T-maze: exact returns of policies that are known."""
+"""The copy task and the T-maze: exact returns of policies that are known."""
 
 import functools
 
@@ -9,51 +9,7 @@ import pytest
 
 from agents import envs
 from agents.envs.core.checks import check_number
-
-EPISODES = 4096
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def play(env, policy, steps):
-    """Observations, rewards, flags and states before each step, `[episode, time]`.
-
-    `policy` gets the observations so far, -1 for those to come, the time and a key. After the first
-    episode the rewards are 0.
-    """
-    params = env.default_params
-
-    def step(carry, key):
-        state, seen, time, over = carry
-        key_action, key_step = jax.random.split(key)
-        action = policy(seen, time, key_action)
-        _, after, reward, terminated, truncated, info = env.step(key_step, state, action, params)
-        reward = jnp.where(over, 0, reward)
-        seen_next = seen.at[time + 1].set(info["final_observation"])
-        done = terminated | truncated
-        return (after, seen_next, time + 1, over | done), (reward, terminated, truncated, state)
-
-    def episode(key):
-        key_reset, key_steps = jax.random.split(key)
-        first, state = env.reset(key_reset, params)
-        seen = jnp.full((steps + 1,), -1, jnp.int32).at[0].set(first)
-        carry = (state, seen, jnp.int32(0), jnp.bool_(False))
-        carry, record = jax.lax.scan(step, carry, jax.random.split(key_steps, steps))
-        return carry[1], *record
-
-    return jax.vmap(episode)(jax.random.split(jax.random.key(8), EPISODES))
-
-
-def returns(record):
-    return np.asarray(record[1], np.float64).sum(axis=1)
-
-
-def uniformly(actions):
-    return lambda seen, time, key: jax.random.randint(key, (), 0, actions, jnp.int32)
-
-
-def constantly(action):
-    return lambda seen, time, key: jnp.int32(action)
-
+from tests.envs.episodes import EPISODES, constantly, play, returns, uniformly
 
 # The copy task.
 
@@ -132,89 +88,6 @@ def test_sequences_are_uniform_and_followed_by_blanks():
     first_end = np.asarray(terminated).argmax(axis=1) + 1
     np.testing.assert_array_equal(first_end, 2 * count)
     assert not truncated.any()
-
-
-# The three-state POMDP.
-
-
-def best_names(advance, steps):
-    """The likeliest state after j steps without seeing state 0, and the best expected return.
-
-    By filtering: `mass[j]` is the joint probability of j (the last row: state 0 never seen, so that
-    j + 1 is the time) and of the state.
-    """
-    move = np.array(
-        [[1 - advance, advance, 0], [0, 1 - advance, advance], [advance, 0, 1 - advance]]
-    )
-    since, never = np.zeros((steps, 3)), np.full(3, 1 / 3)
-    since[0, 0], never[0] = never[0], 0
-    names, total = np.zeros((2, steps), int), 0.0
-    for time in range(steps):
-        right = since.max(axis=1).sum() + never.max()
-        total += (2 * right - 1) / steps
-        names[1, time] = never.argmax()
-        later, never = since @ move, never @ move
-        since = np.zeros_like(since)
-        since[0, 0] = later[:, 0].sum() + never[0]
-        since[1:, 1:] = later[:-1, 1:]
-        never[0] = 0
-    belief = np.array([1.0, 0, 0])
-    for j in range(1, steps):
-        belief = belief @ move
-        belief[0] = 0
-        belief /= max(belief.sum(), 1e-300)
-        names[0, j] = belief.argmax()
-    return names, total
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("advance", [1.0, 0.9, 0.4])
-def test_filtering_has_the_best_return(advance):
-    env = envs.ThreeState(max_episode_length=30, advance=advance)
-    names, best = best_names(advance, 30)
-    table = jnp.asarray(names, jnp.int32)
-
-    def policy(seen, time, key):
-        place = jnp.arange(seen.shape[0])
-        last = jnp.max(jnp.where((seen == 1) & (place <= time), place, -1))
-        return jnp.where(last >= 0, table[0, time - last], table[1, time])
-
-    total = returns(play(env, policy, 30))
-    assert abs(total.mean() - best) < 4 * total.std() / np.sqrt(EPISODES)
-    if advance == 1:
-        # A start in state 1 or 2 is guessed; all else is known.
-        assert abs(best - (1 - 2 / 3 / 30)) < 1e-12
-        np.testing.assert_allclose(np.unique(total.round(5)), [1 - 2 / 30, 1], atol=1e-5)
-    assert best > 1 / 3 + 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (uniformly(3), -1 / 3),
-        # The best without memory: state 0 is known, and of the two others one is right.
-        (lambda seen, time, key: 1 - seen[time], 1 / 3),
-    ],
-)
-def test_three_states_without_memory(policy, expected):
-    env = envs.ThreeState(max_episode_length=30)
-    total = returns(play(env, policy, 30))
-    assert abs(total.mean() - expected) < 4 * total.std() / np.sqrt(EPISODES)
-
-
-@pytest.mark.slow
-def test_the_chain_moves_as_often_as_it_should():
-    seen, _, terminated, truncated, state = play(envs.ThreeState(30), constantly(0), 30)
-    place = np.asarray(state.place)
-    np.testing.assert_array_equal(np.asarray(seen)[:, :30], place == 0)
-    moves = (place[:, 1:] - place[:, :-1]) % 3
-    assert set(np.unique(moves)) == {0, 1}
-    assert abs(moves.mean() - 0.9) < 4 * 0.3 / np.sqrt(moves.size)
-    starts = np.bincount(place[:, 0], minlength=3)
-    assert ((starts - EPISODES / 3) ** 2 / (EPISODES / 3)).sum() < 2 + 5 * 2
-    assert not terminated.any()
-    assert truncated[:, -1].all() and not truncated[:, :-1].any()
 
 
 # The T-maze.
@@ -333,16 +206,6 @@ def test_flags_at_the_end_and_at_a_time_limit(env, last):
         (lambda: envs.CopyTask(0), ValueError, r"`max_bits` \(=0\) must be at least 1\."),
         (lambda: envs.TMaze(0), ValueError, r"`corridor` \(=0\) must be at least 1\."),
         (lambda: envs.make("t_maze", corridor=2.5), TypeError, r"`corridor` \(=2\.5\) must be an"),
-        (
-            lambda: envs.ThreeState(advance=1.5),
-            ValueError,
-            r"`advance` \(=1\.5\) must be finite and from 0 to 1\.",
-        ),
-        (
-            lambda: envs.make("three_state", max_episode_length=0),
-            ValueError,
-            r"`max_episode_length` \(=0\) must be at least 1\.",
-        ),
     ],
 )
 def test_values_that_break_a_rule(make, error, message):

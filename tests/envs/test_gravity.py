@@ -25,7 +25,8 @@ def model(env):
         pulled = env.pull if force and action == UP else 0.0
         for move, weight in ((action, 1 - pulled), (DOWN, pulled)):
             to = row + steps[move][0], column + steps[move][1]
-            if not (0 <= to[0] < env.rows and 0 <= to[1] < env.columns):
+            inside = 0 <= to[0] < env.rows and 0 <= to[1] < env.columns
+            if not inside or to in env.walls:
                 to = row, column
             after = force ^ (to == env.button and to != (row, column))
             here = row * env.columns + column
@@ -50,19 +51,77 @@ def best_value(env):
     return value[1, env.start[0] * env.columns + env.start[1]]
 
 
-def memoryless_value(env, policy):
-    """The start's value under one action per cell."""
+def open_cells(env):
+    cells = np.ndindex(env.rows, env.columns)
+    return [row * env.columns + column for row, column in cells if (row, column) not in env.walls]
+
+
+def chains(env, policies):
+    """Expected rewards `[policy, place]` and transitions of what goes on, `[policy, place, place]`.
+
+    Policies are probabilities `[policy, cell, action]`; a place is the force and an open cell.
+    """
     reward, going_on = rewards(env, model(env))
-    cells = len(policy)
-    reward = reward[:, np.arange(cells), policy].ravel()
-    matrix = going_on[:, np.arange(cells), policy].reshape(2 * cells, 2 * cells)
-    value = np.linalg.solve(np.eye(2 * cells) - DISCOUNT * matrix, reward)
-    return value[cells + env.start[0] * env.columns + env.start[1]]
+    cells = open_cells(env)
+    reward, going_on = reward[:, cells], going_on[:, cells][..., cells]
+    policies, places = policies[:, cells], 2 * len(cells)
+    reward = np.einsum("pca,fca->pfc", policies, reward).reshape(-1, places)
+    matrix = np.einsum("pca,fcagd->pfcgd", policies, going_on, optimize=True)
+    return reward, matrix.reshape(-1, places, places)
+
+
+def at_start(env, values):
+    """Of values by place, that of the start with the force on."""
+    cells = open_cells(env)
+    return values[:, len(cells) + cells.index(env.start[0] * env.columns + env.start[1])]
+
+
+def memoryless_values(env, policies):
+    """The start's discounted value under each policy."""
+    reward, matrix = chains(env, policies)
+    discounted = np.eye(matrix.shape[1]) - DISCOUNT * matrix
+    return at_start(env, np.linalg.solve(discounted, reward[..., None])[..., 0])
+
+
+def expected_steps(env, policies):
+    """The mean number of steps to the cookie without a limit; infinite where it may not be met."""
+    _, matrix = chains(env, policies)
+    later = matrix
+    for _ in range(20):  # after a million steps
+        later = later @ later
+    steps = np.full(len(matrix), np.inf)
+    met = at_start(env, later.sum(axis=-1)) < 1e-9
+    # From places that are not left, which the start does not lead to, the sum would be infinite.
+    left = later[met].sum(axis=-1) < 1e-9
+    proper = np.where(left[:, :, None] & left[:, None, :], matrix[met], 0)
+    one = np.ones((*left.shape, 1))
+    steps[met] = at_start(env, np.linalg.solve(np.eye(proper.shape[1]) - proper, one)[..., 0])
+    return steps
+
+
+def steps_within_the_limit(env, policies):
+    """The mean number of steps of an episode, which has at most 100."""
+    _, matrix = chains(env, policies)
+    steps = np.zeros(matrix.shape[:2])
+    for _ in range(100):
+        steps = 1 + np.einsum("pij,pj->pi", matrix, steps)
+    return at_start(env, steps)
+
+
+def deterministic(actions):
+    """Probabilities of one action per cell, `[policy, cell]`."""
+    return np.eye(4)[np.asarray(actions)]
 
 
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
-    "options", [{}, COLUMN, {"rows": 4, "columns": 2, "button": (1, 1), "pull": 0.3}]
+    "options",
+    [
+        {},
+        {"walls": ()},
+        COLUMN,
+        {"rows": 4, "columns": 2, "button": (1, 1), "pull": 0.3, "walls": ((2, 1),)},
+    ],
 )
 def test_transitions(options):
     env = envs.Gravity(**options)
@@ -92,6 +151,73 @@ def test_transitions(options):
     cookie = env.cookie[0] * env.columns + env.cookie[1]
     np.testing.assert_array_equal(terminated, to == cookie)
     np.testing.assert_array_equal(reward, terminated.astype(np.float32))
+
+
+def test_no_memoryless_policy_is_optimal():
+    """All 4^7 policies that take one action for each of the seven open cells."""
+    env, params = envs.make("gravity")
+    assert open_cells(env) == [0, 5, 10, 11, 12, 13, 14]
+    actions = np.zeros((4**7, 15), int)
+    actions[:, open_cells(env)] = list(itertools.product(range(4), repeat=7))
+    policies = deterministic(actions)
+    best = best_value(env)
+    np.testing.assert_allclose(best, DISCOUNT**9, rtol=1e-12)  # ten steps
+    values = memoryless_values(env, policies)
+    assert values.max() < 0.35 * best
+    steps = expected_steps(env, policies)
+    up = (actions[:, [5, 10]] == UP).all(axis=1)
+    # The others do not meet the cookie for sure: it is met by waiting for the force to fail twice.
+    np.testing.assert_allclose(steps[up], 110, rtol=1e-9)
+    assert np.isinf(steps[~up]).all()
+    within = steps_within_the_limit(env, policies)
+    assert abs(within.min() - 66.2018) < 1e-4 and params.max_steps_in_episode == 100
+
+
+def test_the_best_stochastic_policy_that_was_found():
+    """It takes 70.5 steps, and giving any cell's action more weight does not make it better."""
+    env, _ = envs.make("gravity")
+    policy = np.zeros((15, 4))
+    policy[[0, 5], UP] = 1
+    policy[10, [UP, RIGHT]] = 0.6921, 0.3079
+    policy[[11, 12], RIGHT] = policy[[11, 12], LEFT] = 0.5
+    policy[13, [RIGHT, LEFT]] = 0.4142, 0.5858
+    policy[14, LEFT] = 1
+    policies = [policy]
+    for cell, action in itertools.product(open_cells(env)[1:], range(4)):
+        policies.append(policy.copy())
+        policies[-1][cell] = 0.99 * policy[cell] + 0.01 * np.eye(4)[action]
+    found, *others = expected_steps(env, np.array(policies))
+    assert abs(found - 70.5385) < 1e-3
+    assert min(others) > found - 1e-3
+
+
+def way(cell, back):
+    """Right, or on the way back left along the bottom and then up."""
+    return jnp.where(back, jnp.where(cell % 5 == 0, UP, LEFT), RIGHT)
+
+
+def back_b(o):
+    return (o[0] == 14) | (o[1] == 1)
+
+
+def back_o(o):
+    return (o[0] == 14) | (o[1] == 15)
+
+
+@pytest.mark.parametrize(
+    ("memory", "act"),
+    [
+        # The last cell shows which way the agent goes.
+        ("K1", lambda o, carry: (way(o[0], (o[0] == 14) | (o[1] - 1 > o[0])), carry)),
+        # The bit says that the button was pressed.
+        ("B1", lambda o, carry: (way(o[0], back_b(o)) + 4 * back_b(o), carry)),
+        # The button's cell is worth remembering.
+        ("O1", lambda o, carry: (way(o[0], back_o(o)) + 4 * (o[0] == 14), carry)),
+    ],
+)
+def test_a_small_memory_is_enough(memory, act):
+    env, params = envs.make("gravity", external_memory=memory)
+    np.testing.assert_allclose(returns(env, params, act, episodes=4), DISCOUNT**9, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -125,12 +251,13 @@ def returns(env, params, act, episodes=512):
 
 
 @pytest.mark.slow
-def test_by_default_a_memoryless_policy_is_optimal():
+def test_on_the_open_grid_a_memoryless_policy_is_optimal():
     """Along the bottom, up at the button, back along the top: ten steps, no cell twice."""
-    env, params = envs.make("gravity")
+    env, params = envs.make("gravity", walls=())
     policy = np.array(5 * [LEFT] + 4 * [RIGHT] + [UP] + 4 * [RIGHT] + [UP])
     np.testing.assert_allclose(best_value(env), DISCOUNT**9, rtol=1e-12)
-    np.testing.assert_allclose(memoryless_value(env, policy), DISCOUNT**9, rtol=1e-12)
+    value = memoryless_values(env, deterministic([policy]))
+    np.testing.assert_allclose(value, DISCOUNT**9, rtol=1e-12)
     table = jnp.asarray(policy, jnp.int32)
     got = returns(env, params, lambda o, carry: (table[o], carry), episodes=4)
     np.testing.assert_allclose(got, DISCOUNT**9, rtol=1e-5)
@@ -140,12 +267,13 @@ def test_by_default_a_memoryless_policy_is_optimal():
 def test_in_a_column_a_memory_is_better():
     """Every memoryless policy, and for each kind of memory one that does as well as sight."""
     env, params = envs.make("gravity", **COLUMN)
-    values = [memoryless_value(env, np.array(p)) for p in itertools.product((UP, DOWN), repeat=5)]
+    policies = list(itertools.product((UP, DOWN), repeat=5))
+    values = memoryless_values(env, deterministic(policies))
     best = best_value(env)
     np.testing.assert_allclose(best, DISCOUNT**5, rtol=1e-12)  # down, down, four times up
     assert max(values) < 0.99 * best
     # The best of them only goes up, and is pulled down to the button, but not surely.
-    np.testing.assert_allclose(max(values), memoryless_value(env, np.full(5, UP)), rtol=1e-12)
+    assert policies[values.argmax()] == 5 * (UP,)
     got = returns(env, params, lambda o, carry: (jnp.int32(UP), carry), episodes=8192)
     error = got.std() / np.sqrt(len(got))
     # The time limit of 100 takes away at most what is left of the discounted sum.
@@ -179,6 +307,14 @@ def test_in_a_column_a_memory_is_better():
         (ValueError, {"button": (3, 0)}, r"`button` \(=\(3, 0\)\) must be inside the grid of rows"),
         (ValueError, {"cookie": (2, 0)}, r"`cookie` \(=\(2, 0\)\) must not be where `start` is"),
         (ValueError, {"cookie": (2, 4)}, r"`cookie` .* must not be where `button` is"),
+        (
+            ValueError,
+            {"button": (1, 1)},
+            r"`button` \(=\(1, 1\)\) must not be on one of the `walls`",
+        ),
+        (ValueError, {"walls": ((0, 0),)}, r"`cookie` \(=\(0, 0\)\) must not be on .* `walls`"),
+        (ValueError, {"walls": ((3, 0),)}, r"`walls` \(=\(3, 0\)\) must be inside the grid"),
+        (TypeError, {"walls": 3}, r"`walls` \(=3\) must be a sequence of \(row, column\)\."),
         (ValueError, {"pull": 1.5}, r"`pull` \(=1\.5\) must be from 0 to 1\."),
     ],
 )

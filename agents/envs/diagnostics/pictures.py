@@ -5,11 +5,25 @@ from typing import Any
 
 import numpy as np
 
-from ..rendering.canvas import BLUE, GRAY, GREEN, INK, ORANGE, PALE, PAPER, RED, WALL, Canvas, faint
+from ..rendering.canvas import (
+    BLUE,
+    GRAY,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PAPER,
+    RED,
+    WALL,
+    Canvas,
+    Color,
+    faint,
+)
 from ..rendering.frame import draw, title
 from .copy_task import CopyTask
 from .t_maze import TMaze
-from .three_state import STATES, ThreeState
+from .three_state import RETURNS, STATES, ThreeState
+from .three_state_cycle import ThreeStateCycle
 from .trace_conditioning import TraceConditioning
 
 
@@ -32,19 +46,33 @@ def _copy(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np
     return canvas.pixels()
 
 
-@draw.register(ThreeState)
-def _three_state(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
-    place = int(state.place)
-    canvas = Canvas(9, 7, scale, title(env, state))
+def _three_places(canvas: Canvas, place: int, color: Color, outlined: int) -> None:
+    """Three states in a ring, of which the present one is filled and one is outlined."""
     angles = [2 * math.pi * k / STATES - math.pi / 2 for k in range(STATES)]
     places = [(4.5 + 2.4 * math.cos(a), 3.9 + 2.4 * math.sin(a)) for a in angles]
     canvas.line([*places, places[0]], PALE, 0.15)
     for number, (x, y) in enumerate(places):
-        here = number == place
-        # Only the first state is told from the others.
-        color = (GREEN if number == 0 else faint(ORANGE, 0.6)) if here else PAPER
-        canvas.disc(x, y, 0.9, color, INK if number == 0 else GRAY)
+        line = INK if number == outlined else GRAY
+        canvas.disc(x, y, 0.9, color if number == place else PAPER, line)
         canvas.text(x, y, str(number), INK, 0.8)
+
+
+@draw.register(ThreeState)
+def _three_state(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    place = int(state.place)
+    canvas = Canvas(9, 7, scale, title(env, state))
+    _three_places(canvas, place, GREEN, RETURNS)
+    if place == RETURNS:  # where it came from is not seen any more
+        canvas.text(4.5, 6.6, f"next: {int(state.previous)}", faint(INK, 0.4), 0.6)
+    return canvas.pixels()
+
+
+@draw.register(ThreeStateCycle)
+def _cycle(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    place = int(state.place)
+    canvas = Canvas(9, 7, scale, title(env, state))
+    # Only the first state is told from the others.
+    _three_places(canvas, place, faint(ORANGE, 0.6) if place else GREEN, 0)
     return canvas.pixels()
 
 

@@ -1,4 +1,4 @@
-"""The three-state POMDP: name the state of a cycle of which one state only can be told apart."""
+"""The three-state POMDP: predict the next of three states, which one of them makes certain."""
 
 from typing import Any
 
@@ -11,80 +11,73 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least, check_number
+from ..core.checks import check_at_least
 
 STATES = 3
+RETURNS = 2
+"""The state from which the chain returns to where it came from."""
 
 
 @struct.dataclass
 class EnvState(GymnaxEnvState):
     """State of the three-state POMDP; batched states have leading axes.
 
-    `time`: steps taken. `place`: 0, 1 or 2, where in the cycle the chain is. Both are int32.
+    `time`: steps taken. `place`: 0, 1 or 2, which is seen. `previous`: the place before it; at the
+    beginning the place itself. All are int32.
     """
 
     # `Any`, because JAX rebuilds the state from tracers, batches and placeholders alike.
     time: Any
     place: Any
+    previous: Any
 
 
 class ThreeState(BaseEnvironment):
-    r"""Name the present state of a chain 0 → 1 → 2 → 0, seeing only whether it is state 0.
+    r"""Predict the next state of a chain, which from one of its three returns to the one before.
 
-    Each step the chain advances with probability `advance` and else stays. It begins in any of the
-    three states. An observation is 1 in state 0 and 0 in the others. An action is the name of the
-    state that was seen last; it gives \( 1/T \) if right and \( -1/T \) if not, with the episode's
-    length \( T \), which truncates it. A memory has to count the steps since state 0 was seen.
-    Random actions have an expected return of -1/3. Without memory the best is \( 1/3 \) in
-    expectation, with it 0.93 by default, and almost 1 where `advance` is 1: only a start in state 1
-    or 2 is uncertain.
+    The chain has no actions: from state 0 or 1 the next is any of the three with equal probability,
+    and from state 2 it is the one before it, which is 0 or 1. It begins in 0 or 1. The observation
+    is the state, and the action is the prediction of the next one. Only in state 2 can it be known,
+    and only by an agent that remembers one step.
 
-    Source: the recurrent trace units' paper (Elelimy et al., NeurIPS 2024) has a three-state POMDP
-    in appendix A.3. Its details were not at hand: cycle, observation, reward, length and `advance`
-    are this library's choices, and results are not comparable with the paper's.
+    A right prediction is rewarded in state 2, where the chain is a quarter of the time, by
+    \( 4/T \) with the episode's length \( T \), which truncates it; with `scored="all"` it is
+    rewarded everywhere, by \( 1/T \). The return is the share of right predictions, in expectation
+    for state 2. There it is 1 with a memory and 1/2 without, over all steps 1/2 and 3/8, but for
+    the beginning: state 2 is visited \( (T - 3 (1 - (-1/3)^T) / 4) / 4 \) times in the mean.
+
+    Source: Elelimy et al., "Real-Time Recurrent Learning using Trace Units in Reinforcement
+    Learning", NeurIPS 2024, appendix A.3. There it is supervised prediction; the reward and the
+    length are this library's.
     """
 
-    def __init__(self, max_episode_length: int = 100, advance: float = 0.9):
+    def __init__(self, max_episode_length: int = 100, scored: str = "third"):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
-        - `advance`: probability that the chain moves on in a step; from 0 to 1.
+        - `scored`: "third", if predictions are rewarded in state 2 only; or "all".
 
         **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
-        self.advance = check_number("advance", advance, 0.0, 1.0)
+        if scored not in ("third", "all"):
+            raise ValueError(f"`scored` (={scored!r}) must be 'third' or 'all'.")
+        self.scored = scored
         super().__init__(
-            observations=spaces.Discrete(2),
+            observations=spaces.Discrete(STATES),
             actions=spaces.Discrete(STATES),
             limit=self.max_episode_length,
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Never: only the time limit ends an episode.
-
-        **Arguments:**
-
-        - `state`: not used.
-        - `params`: not used.
-
-        **Returns:** false.
-        """
+        """Never: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Begin in any of the states.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** whether the chain is in state 0, and the state.
-        """
-        place = jax.random.randint(key, (), 0, STATES, jnp.int32)
-        return _seen(place), EnvState(time=jnp.int32(0), place=place)
+        """Begin in state 0 or 1."""
+        place = jax.random.randint(key, (), 0, RETURNS, jnp.int32)
+        return place, EnvState(time=jnp.int32(0), place=place, previous=place)
 
     def step_env(
         self,
@@ -93,24 +86,13 @@ class ThreeState(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action, then move on or stay. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: the name of the state, from 0 to 2.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, false, and an empty `info`.
-        """
-        scale = jnp.float32(1 / self.max_episode_length)
-        reward = jnp.where(action == state.place, scale, -scale)
-        moves = jax.random.uniform(key, (), jnp.float32) < self.advance
-        place = (state.place + moves.astype(jnp.int32)) % STATES
-        state = EnvState(time=state.time + 1, place=place)
-        return _seen(place), state, reward, self.is_terminated(state, params), {}
-
-
-def _seen(place: Int32[Array, ""]) -> Int32[Array, ""]:
-    return (place == 0).astype(jnp.int32)
+        """Move, and score the prediction of where to. There is no auto-reset here: see `step`."""
+        anywhere = jax.random.randint(key, (), 0, STATES, jnp.int32)
+        place = jnp.where(state.place == RETURNS, state.previous, anywhere)
+        if self.scored == "all":
+            worth = jnp.float32(1 / self.max_episode_length)
+        else:
+            worth = (state.place == RETURNS) * jnp.float32(4 / self.max_episode_length)
+        reward = jnp.where(action == place, worth, jnp.float32(0))
+        state = EnvState(time=state.time + 1, place=place, previous=state.place)
+        return place, state, reward, self.is_terminated(state, params), {}

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
@@ -37,11 +38,15 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
     """Reach the cookie; while the force is on, up mostly is down, and the force is not seen.
 
     The observation is the agent's cell, `row * columns + column`. The actions are up, right, down
-    and left, in this order; a move against the border changes nothing. While the force is on, up
-    becomes down with probability `pull`. Entering the button's cell from another one turns the
-    force off if it is on, and on if it is off. Reaching the cookie gives 1 and terminates; every
-    other step gives 0. An episode begins in the start's cell with the force on, and has at most
-    100 steps.
+    and left, in this order; a move against the border or a wall changes nothing. While the force is
+    on, up becomes down with probability `pull`. Entering the button's cell from another one turns
+    the force off if it is on, and on if it is off. Reaching the cookie gives 1 and terminates;
+    every other step gives 0. An episode begins in the start's cell with the force on, and has at
+    most 100 steps.
+
+    By default all cells above the bottom row are walls but the left column, so that the way back
+    from the button leads through the cells of the way to it: with a memory ten steps are enough,
+    and no memoryless policy is optimal. On the open grid, `walls=()`, one is.
 
     Source: Toro Icarte et al., "The Act of Remembering: a Study in Partially Observable
     Reinforcement Learning", 2020.
@@ -55,6 +60,7 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         cookie: Any = None,
         button: Any = None,
         pull: float = 0.9,
+        walls: Any = None,
     ):
         """**Arguments:**
 
@@ -64,10 +70,12 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         - `cookie`: `(row, column)` of the cookie; the top left by default.
         - `button`: `(row, column)` of the button; the bottom right by default.
         - `pull`: the probability that up becomes down while the force is on.
+        - `walls`: a sequence of `(row, column)` that cannot be entered; by default every cell that
+            is neither in the bottom row nor in the left column.
 
         **Raises:** `TypeError` or `ValueError` if a size or a place is not made of integers, a
-        place is outside the grid, the cookie is where the start or the button is, or `pull` is not
-        a probability.
+        place is outside the grid or on a wall, the cookie is where the start or the button is, or
+        `pull` is not a probability.
         """
         self.rows = check_at_least("rows", rows, 1)
         self.columns = check_at_least("columns", columns, 1)
@@ -78,6 +86,20 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         for argument, place in (("start", self.start), ("button", self.button)):
             if self.cookie == place:
                 raise ValueError(f"`cookie` (={self.cookie}) must not be where `{argument}` is.")
+        if walls is None:
+            walls = [(row, column) for row in range(bottom) for column in range(1, self.columns)]
+        if not isinstance(walls, Sequence):
+            raise TypeError(f"`walls` (={walls!r}) must be a sequence of (row, column).")
+        self.walls = tuple(self._cell("walls", wall) for wall in walls)
+        self._closed = np.zeros((self.rows, self.columns), bool)
+        for wall in self.walls:
+            self._closed[wall] = True
+        for argument in ("start", "cookie", "button"):
+            if getattr(self, argument) in self.walls:
+                raise ValueError(
+                    f"`{argument}` (={getattr(self, argument)}) must not be on one of the `walls` "
+                    f"(={self.walls}); `walls=()` is the open grid."
+                )
         if not 0 <= pull <= 1:
             raise ValueError(f"`pull` (={pull}) must be from 0 to 1.")
         self.pull = float(pull)
@@ -137,6 +159,8 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         right = (move == RIGHT).astype(jnp.int32) - (move == LEFT)
         row = jnp.clip(state.row + down, 0, self.rows - 1)
         column = jnp.clip(state.column + right, 0, self.columns - 1)
+        wall = jnp.asarray(self._closed)[row, column]
+        row, column = jnp.where(wall, state.row, row), jnp.where(wall, state.column, column)
         moved = (row != state.row) | (column != state.column)
         pressed = moved & (row == self.button[0]) & (column == self.button[1])
         state = EnvState(time=state.time + 1, row=row, column=column, force=state.force ^ pressed)

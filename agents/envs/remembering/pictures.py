@@ -59,7 +59,8 @@ def _gravity(env: Any, params: Any, state: Any, observation: Any, scale: int) ->
     force = bool(state.force)
     canvas = Canvas(env.columns + 2, env.rows + 0.4, scale, title(env, state))
     for row, column in np.ndindex(env.rows, env.columns):
-        canvas.box(column + 0.2, row + 0.2, 1, 1, PAPER, GRAY, 0.04)
+        color = WALL if (row, column) in env.walls else PAPER
+        canvas.box(column + 0.2, row + 0.2, 1, 1, color, GRAY, 0.04)
     _cookie(canvas, env.cookie[0] + 0.2, env.cookie[1] + 0.2)
     _button(canvas, env.button[0] + 0.2, env.button[1] + 0.2)
     canvas.agent(int(state.row) + 0.2, int(state.column) + 0.2)

@@ -11,15 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 import zoo
-from agents.analysis import (
+from agents.analysis.recurrence import context_period, trace_durability
+from agents.analysis.sensitivity import (
     Sensitivities,
-    context_period,
     cumulative_sensitivity,
     relative_sensitivity,
-    trace_durability,
     value_memory_length,
 )
-from agents.plots import look, new_figure, style_axes
+from agents.running.curves import look, new_figure, style_axes
 
 _TRAINING = "time of the training"
 

@@ -5,10 +5,11 @@ from typing import Any
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
-from agents.envs import MultiDiscrete, encoding
+from agents.envs import MultiDiscrete as MultiDiscrete
+from agents.envs import encoding
 from agents.envs.core.encoding import width
 
-__all__ = ["encode", "is_discrete", "width"]
+__all__ = ["MultiDiscrete", "encode", "is_discrete", "width"]
 
 
 def encode(space: Any, element: Any) -> Float[Array, " width"]:

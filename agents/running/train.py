@@ -1,67 +1,33 @@
-"""The running loop: seeds vmapped, compiled once, logged, checkpointed, resumable."""
+"""The running loop: seeds side by side, compiled once, logged, checkpointed, resumable."""
 
 import contextlib
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from agents import checkpoint as checkpoints
-from agents.checkpoint import check_run
-from agents.logs import (
-    ProgressReport,
+from agents.agent import AbstractAgent
+from agents.algorithms import name_of
+from agents.running import checkpoint as checkpoints
+from agents.running.curves import learning_curve
+from agents.running.files import write_whole
+from agents.running.folder import CHECKPOINT, CONFIG, PICTURE, TENSORBOARD, check_folder
+from agents.running.programs import Programs
+from agents.running.progress import ProgressReport, Show
+from agents.running.scalars import (
+    SCALARS,
     ScalarLog,
-    StopRequest,
     TensorBoardLog,
-    TrainingInterrupted,
     mean_over_seeds,
+    read_scalars,
 )
-from agents.plots import SCALARS, learning_curve, read_scalars
+from agents.running.signals import StopRequest, TrainingInterrupted
+from agents.settings import to_plain
 from zoo.parts.checks import check_counts
-
-CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
-TENSORBOARD = "tensorboard"
-# No episode may have ended in a rollout, and staleness is not measured in every iteration.
-MAY_BE_NAN = frozenset({"return", "length", "staleness"})
-# `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
-_EVALUATION = 2**31
-
-
-@runtime_checkable
-class Algorithm(Protocol):
-    """What the loop drives. All methods are pure and run under `jax.vmap` over seeds with
-    the axis name `"seed"`; states are pytrees of arrays."""
-
-    @property
-    def steps_per_iteration(self) -> int:
-        """Environment steps of one `iterate`, for each seed."""
-        ...
-
-    def init(self, *, key: Any) -> Any:
-        """The state before the first iteration."""
-        ...
-
-    def iterate(self, state: Any) -> tuple[Any, dict]:
-        """One iteration: the new state and a flat dictionary of scalar metrics."""
-        ...
-
-    def evaluate(self, state: Any, *, key: Any, episodes: int) -> dict:
-        """Scalar metrics of fresh episodes; the state stays as it is."""
-        ...
-
-    def to_dict(self) -> dict:
-        """The configuration, as JSON."""
-        ...
-
-
-Kind = TypeVar("Kind", bound=Algorithm)
-Show = bool | Literal["bar", "lines"]
 
 
 class TrainingDiverged(RuntimeError):
@@ -93,7 +59,7 @@ class TrainResult:
 
 
 def train(
-    algorithm: Algorithm,
+    agent: AbstractAgent,
     *,
     steps: int,
     seeds: int = 1,
@@ -105,17 +71,22 @@ def train(
     checkpoint_every: int | None = None,
     progress: Show = True,
 ) -> TrainResult:
-    """Trains several seeds at once and leaves a folder with everything about it.
+    """Train several seeds at once and leave a folder with everything about it.
+
+    ```python
+    ppo = agents.PPO(env="RepeatPreviousEasy", memory=zoo.spec("rtu", hidden=96))
+    result = agents.train(ppo, steps=1_000_000, seeds=3, out="runs/demo")
+    ```
 
     The folder holds `config.json`, `scalars.csv`, `tensorboard/`, `learning_curve.png` and
     `checkpoint.eqx`. A run that was interrupted and resumed leaves bitwise the same states
     and scalars as one that ran through. On resuming, `steps` may be larger than before, to
-    go on further; what the algorithm itself derives from the number of steps, such as an
-    annealed learning rate, is part of its configuration and cannot change.
+    go on further; what the agent itself derives from a number of steps, such as an annealed
+    learning rate, is part of its configuration and cannot change.
 
     **Arguments:**
 
-    - `algorithm`: what to train.
+    - `agent`: what to train, such as `agents.PPO(...)`.
     - `steps`: environment steps for each seed, rounded up to whole iterations.
     - `seeds`: how many seeds are trained, by `jax.vmap`.
     - `seed`: the root of all randomness.
@@ -144,18 +115,24 @@ def train(
         check_counts(1, checkpoint_every=checkpoint_every)
     if evaluate_every is not None:
         check_counts(0, evaluate_every=evaluate_every)
-    folder, total = Path(out), -(-steps // algorithm.steps_per_iteration)
+    folder, total = Path(out), -(-steps // agent.steps_per_iteration)
+    if evaluate_every is None:
+        evaluate_every = _stored_rhythm(folder) if resume else max(1, total // 20)
     config = {
-        "algorithm": algorithm.to_dict(),
+        "algorithm": name_of(type(agent)),
+        "agent": to_plain(agent),
         "seeds": seeds,
         "seed": seed,
         "evaluate_every": evaluate_every,
         "evaluation_episodes": evaluation_episodes,
     }
-    if evaluate_every is None:
-        config["evaluate_every"] = _stored_rhythm(folder) if resume else max(1, total // 20)
-    check_run(folder / CHECKPOINT, config, resume=resume)
-    programs = _Programs(algorithm, config)
+    check_folder(folder, config, resume=resume)
+    programs = Programs(
+        agent,
+        seed=seed,
+        seeds=seeds,
+        evaluation_episodes=evaluation_episodes if evaluate_every else 0,
+    )
     if resume:
         state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
         start = int(done["iteration"])
@@ -164,84 +141,17 @@ def train(
     if start > total:
         raise ValueError(
             f"`steps` (={steps}) is less than the run in {folder} has done: "
-            f"{start * algorithm.steps_per_iteration}."
+            f"{start * agent.steps_per_iteration}."
         )
     loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
     return loop.run(state, start, show=progress)
-
-
-def load_run(folder: str | Path, build: Callable[[dict], Kind]) -> tuple[Kind, Any, dict]:
-    """Loads what a run has trained.
-
-    **Arguments:**
-
-    - `folder`: the run's folder.
-    - `build`: makes the algorithm from its configuration, such as `PPO.from_dict`.
-
-    **Returns:**
-
-    The algorithm, its state with a leading axis over seeds, and the run's configuration.
-
-    **Raises:**
-
-    - `CheckpointError`: if there is no checkpoint, or a damaged one.
-    """
-    path = Path(folder) / CHECKPOINT
-    config = checkpoints.read_header(path).config
-    algorithm = build(config["algorithm"])
-    like = _shapes(jax.eval_shape(_init_all(algorithm, config)))
-    return algorithm, checkpoints.load(path, like, config=config)[0], config
-
-
-def evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
-    """Keys for evaluating, apart from all keys of training.
-
-    **Arguments:**
-
-    - `seed`: the root of the randomness.
-    - `iteration`: counted from 1; 0 is free for evaluations after training.
-    - `seeds`: how many are needed.
-
-    **Returns:**
-
-    Typed keys of shape `(seeds,)`.
-    """
-    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
-    return jax.random.split(jax.random.fold_in(root, iteration), seeds)
-
-
-class _Programs:
-    """The compiled programs of a run."""
-
-    def __init__(self, algorithm: Algorithm, config: Mapping):
-        began = time.perf_counter()
-        self.seed, self.seeds = config["seed"], config["seeds"]
-        self.steps_per_iteration = algorithm.steps_per_iteration
-        # Traced once: an environment's space in the state equals only itself. And lowered from
-        # bare shapes, so that a fresh and a resumed run share one program.
-        lowered = jax.jit(_init_all(algorithm, config)).lower()
-        self.init, self.state = lowered.compile(), _shapes(lowered.out_info)
-        step = jax.jit(jax.vmap(algorithm.iterate, axis_name="seed"), donate_argnums=0)
-        lowered = step.lower(self.state)
-        self.metrics = sorted(lowered.out_info[1])
-        self.step = lowered.compile()
-        self.finite = jax.jit(_finite_by_leaf)
-        if config["evaluate_every"]:
-            run = jax.jit(_evaluate_all(algorithm, config["evaluation_episodes"]))
-            lowered = run.lower(self.state, evaluation_keys(self.seed, 0, self.seeds))
-            self.metrics += sorted(set(lowered.out_info) - set(self.metrics))
-            self._evaluate = lowered.compile()
-        self.compile_seconds = time.perf_counter() - began
-
-    def evaluate(self, state: Any, iteration: int) -> dict:
-        return self._evaluate(state, evaluation_keys(self.seed, iteration, self.seeds))
 
 
 class _Loop:
     """One run of the loop: what is open and what has not been reported yet."""
 
     def __init__(
-        self, folder: Path, config: dict, programs: _Programs, total: int, checkpoint_every: int
+        self, folder: Path, config: dict, programs: Programs, total: int, checkpoint_every: int
     ):
         self.folder, self.config, self.programs = folder, config, programs
         self.total, self.checkpoint_every = total, checkpoint_every
@@ -274,7 +184,8 @@ class _Loop:
         every = self.config["evaluate_every"]
         for iteration in range(start + 1, self.total + 1):
             last = iteration == self.total
-            state, metrics = self.programs.step(state)
+            state, report = self.programs.step(state)
+            metrics = report.scalars()
             self._flush()  # the iteration before, while this one runs
             if every and (last or iteration % every == 0):
                 metrics = metrics | self.programs.evaluate(state, iteration)
@@ -303,7 +214,7 @@ class _Loop:
         self._check_metrics(iteration, metrics)
 
     def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
-        checked = {name: x for name, x in metrics.items() if name not in MAY_BE_NAN}
+        checked = {name: x for name, x in metrics.items() if name in self.programs.checked}
         for seed in range(self.programs.seeds):
             values = {name: x[seed] for name, x in checked.items()}
             bad = [f"`{name}` is {x}" for name, x in values.items() if not np.isfinite(x)]
@@ -336,7 +247,7 @@ class _Loop:
         steps = self.total * self.programs.steps_per_iteration
         content = {**self.config, "steps": steps, "versions": checkpoints.versions()}
         text = json.dumps(content, indent=2) + "\n"
-        checkpoints.write_whole(self.folder / CONFIG, text.encode())
+        write_whole(self.folder / CONFIG, text.encode())
 
     def _draw(self) -> None:
         with contextlib.suppress(ValueError):  # no episode has ended yet: nothing to draw
@@ -360,37 +271,3 @@ def _stored_rhythm(folder: Path) -> int | None:
     # `steps` may have changed since, and the default depends on it.
     path = folder / CHECKPOINT
     return checkpoints.read_header(path).config["evaluate_every"] if path.exists() else None
-
-
-def _init_all(algorithm: Algorithm, config: Mapping) -> Callable[[], Any]:
-    def init() -> Any:
-        keys = jax.random.split(jax.random.key(config["seed"]), config["seeds"])
-        states = jax.vmap(lambda key: algorithm.init(key=key), axis_name="seed")(keys)
-        return jax.tree.map(_strong, states)
-
-    return init
-
-
-def _strong(leaf: Any) -> Any:
-    # A weakly typed leaf would compile the step anew after its first call.
-    return leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.astype(leaf.dtype)
-
-
-def _shapes(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
-
-
-def _evaluate_all(algorithm: Algorithm, episodes: int) -> Callable:
-    def evaluate_one(state: Any, key: Any) -> dict:
-        return algorithm.evaluate(state, key=key, episodes=episodes)
-
-    return jax.vmap(evaluate_one, axis_name="seed")
-
-
-def _finite_by_leaf(states: Any) -> dict[str, Any]:
-    leaves = jax.tree_util.tree_leaves_with_path(states)
-    return {
-        jax.tree_util.keystr(path): jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1)
-        for path, leaf in leaves
-        if jnp.issubdtype(leaf.dtype, jnp.inexact)
-    }

@@ -21,28 +21,15 @@ class RunningStatistics(eqx.Module):
 
     @staticmethod
     def init(shape: tuple[int, ...]) -> "RunningStatistics":
-        """Statistics of nothing: mean 0, variance 1.
-
-        **Arguments:**
-
-        - `shape`: of one sample.
-
-        **Returns:**
-
-        `RunningStatistics`.
-        """
+        """Start with statistics of nothing, mean 0 and variance 1, for samples of a shape."""
         return RunningStatistics(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
 
     def update(self, samples: Float[Array, "..."]) -> "RunningStatistics":
-        """The statistics after more samples.
+        """Return the statistics after more samples.
 
         **Arguments:**
 
         - `samples`: any leading axes, then those of one sample; features are never pooled.
-
-        **Returns:**
-
-        `RunningStatistics`.
 
         Source: Chan et al. (1979), the pairwise update of mean and variance.
         """
@@ -57,29 +44,21 @@ class RunningStatistics(eqx.Module):
         return RunningStatistics(self.mean + difference * (new / total), merged, total)
 
     def normalize(self, sample: Float[Array, "*shape"], limit: float = 10.0) -> Array:
-        """Zero mean and unit variance, clipped.
+        """Shift and scale to zero mean and unit variance, and clip.
 
         **Arguments:**
 
         - `sample`: one sample.
         - `limit`: largest magnitude of the result, in standard deviations.
-
-        **Returns:**
-
-        An array of the same shape.
         """
         return jnp.clip((sample - self.mean) / jnp.sqrt(self.variance + 1e-8), -limit, limit)
 
     def scale(self, sample: Float[Array, "..."], limit: float = 10.0) -> Array:
-        """Unit variance without moving the mean, for rewards.
+        """Scale to unit variance without moving the mean, for rewards.
 
         **Arguments:**
 
         - `sample`: of any shape; the statistics are of a scalar.
         - `limit`: largest magnitude of the result.
-
-        **Returns:**
-
-        An array of the same shape.
         """
         return jnp.clip(sample * jax.lax.rsqrt(self.variance + 1e-8), -limit, limit)

@@ -7,27 +7,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
-from agents.segments import minibatch_indices, take
+from agents.learning.segments import take
 
 Metrics = dict[str, Float[Array, ""]]
 Loss = Callable[[Any, Any, Any], tuple[Float[Array, ""], Metrics]]
 
 
-def update(
+def epochs_of_minibatches(
     loss: Loss,
     optimizer: optax.GradientTransformation,
     learner: tuple[PyTree, PyTree],
     sample: PyTree,
-    carries: PyTree,
+    carries: Callable[[PyTree, Int[Array, ""]], PyTree],
     *,
-    refresh: Callable[[PyTree], PyTree] | None,
     epochs: int,
     minibatches: int,
     key: Array,
 ) -> tuple[PyTree, PyTree, Metrics]:
-    """Several passes over the segments of a rollout, in random minibatches.
+    """Pass several times over the segments of a rollout, in random minibatches.
 
     **Arguments:**
 
@@ -35,8 +34,7 @@ def update(
     - `optimizer`: an optax optimizer.
     - `learner`: the network and the optimizer's state.
     - `sample`: the segments, leading axes `[time, segment]`.
-    - `carries`: the carries at their starts, leading axis `[segment]`.
-    - `refresh`: `network -> carries`, applied before every epoch after the first; or `None`.
+    - `carries`: `(network, epoch) -> carries` at the segments' starts, leading axis `[segment]`.
     - `epochs`, `minibatches`: number of passes, and of parts per pass.
     - `key`: PRNG key.
 
@@ -57,13 +55,9 @@ def update(
 
     def epoch(learner, inputs):
         epoch_key, number = inputs
-        stored = (
-            carries
-            if refresh is None
-            else jax.lax.cond(number > 0, refresh, lambda _: carries, learner[0])
-        )
+        starts = carries(learner[0], number)
         indices = minibatch_indices(epoch_key, segments, minibatches)
-        return jax.lax.scan(lambda pair, i: minibatch(pair, i, stored), learner, indices)
+        return jax.lax.scan(lambda pair, i: minibatch(pair, i, starts), learner, indices)
 
     inputs = (jax.random.split(key, epochs), jnp.arange(epochs))
     (network, optimizer_state), metrics = jax.lax.scan(epoch, learner, inputs)
@@ -71,26 +65,59 @@ def update(
     return network, optimizer_state, jax.tree.map(jnp.mean, metrics) | {"ratio_error": first}
 
 
+def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
+    """Draw a random partition of the segments into minibatches of equal size.
+
+    **Arguments:**
+
+    - `key`: PRNG key.
+    - `segments`: number of segments.
+    - `minibatches`: number of minibatches; a divisor of `segments`.
+
+    **Returns:**
+
+    Indices, shape `[minibatches, segments / minibatches]`; every segment occurs once.
+
+    **Raises:**
+
+    `ValueError` when the segments cannot be divided equally.
+    """
+    if minibatches < 1 or segments % minibatches:
+        raise ValueError(
+            f"`minibatches` (={minibatches}) must be at least 1 and divide the number of segments "
+            f"(={segments})."
+        )
+    return jax.random.permutation(key, segments).reshape(minibatches, -1)
+
+
 def staleness(
-    loss: Loss, network: PyTree, sample: PyTree, carries: PyTree, fresh: PyTree
+    loss: Loss,
+    network: PyTree,
+    sample: PyTree,
+    stored: PyTree,
+    fresh: PyTree,
+    *,
+    part: Callable[[PyTree], PyTree],
 ) -> Float[Array, ""]:
-    """How much the stored carries still tell: the cosine of two gradients of the memory.
+    """Measure how much stored carries still tell: the cosine of two gradients.
 
     **Arguments:**
 
     - `loss`: `(network, sample, carry) -> (loss, metrics)`.
-    - `network`: the network, with a `memory`, after it has moved.
+    - `network`: the network, after it has moved.
     - `sample`: the segments, leading axes `[time, segment]`.
-    - `carries`, `fresh`: the carries as they were stored, and recomputed with `network`.
+    - `stored`, `fresh`: the carries as they were stored, and recomputed with `network`.
+    - `part`: picks what is compared from a gradient, such as that of the memory.
 
     **Returns:**
 
     The cosine: 1 where nothing is stale.
     """
 
-    def memory_gradient(carries):
+    def flat_gradient(carries):
         gradient = eqx.filter_grad(lambda n: loss(n, sample, carries)[0])(network)
-        return jnp.concatenate([g.ravel() for g in jax.tree.leaves(gradient.memory)])
+        return jnp.concatenate([g.ravel() for g in jax.tree.leaves(part(gradient))])
 
-    a, b = memory_gradient(carries), memory_gradient(fresh)
+    a, b = flat_gradient(stored), flat_gradient(fresh)
+    # The tiny term keeps the cosine of two vanishing gradients a number.
     return jnp.vdot(a, b) / (jnp.linalg.norm(a) * jnp.linalg.norm(b) + 1e-20)

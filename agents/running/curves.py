@@ -1,7 +1,6 @@
-"""Learning curves: read from a run's CSV, drawn with a confidence band over seeds."""
+"""Learning curves, drawn with a confidence band over seeds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from scipy.special import stdtrit
 
-from agents.logs import INDEX, read_rows
+from agents.running.scalars import default_metric, read_scalars
 
-SCALARS = "scalars.csv"
 CONFIDENCE = 0.95
 # Okabe and Ito's palette, safe for the common kinds of color blindness; the styles tell runs
 # apart once the colors repeat.
@@ -26,93 +24,6 @@ _LABELS = {
     "evaluation_length": "episode length (steps, evaluation)",
     "length": "episode length (steps, training)",
 }
-
-
-@dataclass(frozen=True)
-class Scalars:
-    """The scalars of one run.
-
-    **Arguments:**
-
-    - `iteration`: array of shape `(iterations,)`.
-    - `env_steps`: environment steps for each seed, of the same shape.
-    - `metrics`: arrays of shape `(iterations, seeds)`; NaN where nothing was measured.
-    """
-
-    iteration: np.ndarray
-    env_steps: np.ndarray
-    metrics: Mapping[str, np.ndarray]
-
-    def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
-        """One metric where it was measured.
-
-        **Arguments:**
-
-        - `metric`: its name.
-
-        **Returns:**
-
-        Environment steps `(points,)` and values `(points, seeds)`, without the iterations
-        in which no seed has a value.
-
-        **Raises:**
-
-        - `ValueError`: if the run has no such metric or no value of it.
-        """
-        if metric not in self.metrics:
-            known = ", ".join(self.metrics)
-            raise ValueError(f"metric {metric!r} is not logged; there are: {known}")
-        values = self.metrics[metric]
-        measured = ~np.isnan(values).all(axis=1)
-        if not measured.any():
-            raise ValueError(f"metric {metric!r} has no value in this run yet")
-        return self.env_steps[measured], values[measured]
-
-
-def read_scalars(folder: str | Path) -> Scalars:
-    """Reads the scalars of a run.
-
-    **Arguments:**
-
-    - `folder`: the run's folder.
-
-    **Returns:**
-
-    Its scalars. An iteration of which some seeds' rows are missing is left out.
-
-    **Raises:**
-
-    - `ValueError`: if there are none.
-    """
-    path = Path(folder) / SCALARS
-    if not path.exists():
-        raise ValueError(f"{folder} holds no run: there is no {SCALARS} in it")
-    rows = read_rows(path)
-    names = [name for name in (rows[0] if rows else ()) if name not in INDEX]
-    seeds = 1 + max((int(row["seed"]) for row in rows), default=0)
-    rows = rows[: len(rows) - len(rows) % seeds]
-    table = {name: _column(rows, name).reshape(-1, seeds) for name in (*INDEX, *names)}
-    return Scalars(
-        iteration=table["iteration"][:, 0].astype(int),
-        env_steps=table["env_steps"][:, 0].astype(int),
-        metrics={name: table[name] for name in names},
-    )
-
-
-def default_metric(runs: Sequence[Scalars]) -> str:
-    """The metric that shows how well the runs learn.
-
-    **Arguments:**
-
-    - `runs`: their scalars.
-
-    **Returns:**
-
-    `"evaluation_return"` if all runs have evaluated, else `"return"`.
-    """
-    name = "evaluation_return"
-    evaluated = [name in run.metrics and not np.isnan(run.metrics[name]).all() for run in runs]
-    return name if all(evaluated) else "return"
 
 
 def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -281,7 +192,3 @@ def _decorate(axes: Axes, metric: str, title: str | None) -> None:
     )
     if title:
         axes.set_title(title, fontsize=12)
-
-
-def _column(rows: Sequence[Mapping[str, str]], name: str) -> np.ndarray:
-    return np.array([float(row[name] or "nan") for row in rows])

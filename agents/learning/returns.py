@@ -12,7 +12,7 @@ Flag = Bool[Array, "time *batch"]
 def discounted_return(
     reward: Reward, done: Flag, last: Float[Array, "*batch"], *, discount: float
 ) -> Reward:
-    """`G_t = r_t + γ (1 - done_t) G_{t+1}`.
+    """Return `G_t = r_t + γ (1 - done_t) G_{t+1}`.
 
     **Arguments:**
 
@@ -31,7 +31,7 @@ def discounted_return(
 def next_values(
     value: Reward, last_value: Float[Array, "*batch"], done: Flag, final_value: Reward
 ) -> Reward:
-    """The value of what followed each step: of the next observation, or of the episode's last one.
+    """Return the value of what followed each step: of the next observation, or of the episode's last one.
 
     **Arguments:**
 
@@ -59,7 +59,7 @@ def gae(
     discount: float,
     gae_lambda: float,
 ) -> Reward:
-    """Generalized advantage estimation.
+    """Estimate advantages by generalized advantage estimation.
 
     `δ_t = r_t + γ (1 - terminated_t) V(next)_t - V_t` and
     `A_t = δ_t + γ λ (1 - done_t) A_{t+1}` with `done = terminated | truncated`. Only a termination
@@ -87,7 +87,7 @@ def gae(
 def running_return(
     reward: Reward, begin: Flag, before: Float[Array, "*batch"], *, discount: float
 ) -> Reward:
-    """`R_t = γ R_{t-1} + r_t` in forward time: the scale of rewards for their normalization.
+    """Return `R_t = γ R_{t-1} + r_t` in forward time: the scale of rewards for their normalization.
 
     **Arguments:**
 

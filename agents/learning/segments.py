@@ -1,4 +1,4 @@
-"""Cutting rollouts into segments and taking minibatches of them."""
+"""Cutting rollouts into segments and taking some of them."""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
 
 
 def to_starts(carries: PyTree) -> PyTree:
-    """Flatten the carries at the segments' starts, `[segment, env, ...]`, as `to_segments` orders.
+    """Flatten carries at the segments' starts, `[segment, env, ...]`, in the order of `to_segments`.
 
     **Arguments:**
 
@@ -51,7 +51,7 @@ def to_starts(carries: PyTree) -> PyTree:
 
 
 def take(table: PyTree, indices: Int[Array, " rows"], axis: int = 0) -> PyTree:
-    """Rows of every leaf; no check that the indices are in bounds.
+    """Take rows of every leaf; no check that the indices are in bounds.
 
     **Arguments:**
 
@@ -65,28 +65,3 @@ def take(table: PyTree, indices: Int[Array, " rows"], axis: int = 0) -> PyTree:
     """
     where = (slice(None),) * axis + (indices,)
     return jax.tree.map(lambda x: x.at[where].get(mode="promise_in_bounds"), table)
-
-
-def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
-    """A random partition of the segments into minibatches of equal size.
-
-    **Arguments:**
-
-    - `key`: PRNG key.
-    - `segments`: number of segments.
-    - `minibatches`: number of minibatches; a divisor of `segments`.
-
-    **Returns:**
-
-    Indices, shape `[minibatches, segments / minibatches]`; every segment occurs once.
-
-    **Raises:**
-
-    `ValueError` when the segments cannot be divided equally.
-    """
-    if minibatches < 1 or segments % minibatches:
-        raise ValueError(
-            f"`minibatches` (={minibatches}) must be at least 1 and divide the number of segments "
-            f"(={segments})."
-        )
-    return jax.random.permutation(key, segments).reshape(minibatches, -1)

@@ -1,4 +1,4 @@
-"""What a memory remembers: observations that a value depends on, traces, and eigenvalues."""
+"""Which past observations a value depends on."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,12 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-import zoo
+from agents.acting import Actor, ByPolicy, Policy
 from agents.envs import episode_steps
-from agents.networks import ActorCritic, Inputs
-from agents.rollout import Actor
-from agents.spaces import width
-from rtrl.dense import from_real_vector, to_real_vector
+from agents.networks import Inputs, Recurrent
+from agents.networks.spaces import width
 
 _MOST_STEPS = 100_000
 
@@ -22,7 +20,7 @@ Sensitivities = Sequence[Any] | np.ndarray | Array
 
 
 def value_sensitivity(
-    network: ActorCritic, inputs: Inputs, *, step: Int[Array, ""] | int = -1, state: Any = None
+    network: Recurrent, inputs: Inputs, *, step: Int[Array, ""] | int = -1, state: Any = None
 ) -> Float[Array, " time"]:
     """How much the value at one step depends on each observation: `‖∂V_n / ∂o_i‖₂`.
 
@@ -46,21 +44,22 @@ def value_sensitivity(
     Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024), figure 3, with
     the value of a policy in place of `Q`.
     """
-    size = width(network.observation_space)
-    features = jax.vmap(network.features)(inputs)
-    start = network.memory.init_state() if state is None else state
+    features = network.features
+    size = width(features.observation_space)
+    numbers = jax.vmap(features.numbers)(inputs)
+    start = network.init_state() if state is None else state
 
     def value(observations):
-        xs = jax.vmap(network.embed)(jnp.concatenate([observations, features[:, size:]], axis=1))
+        xs = jax.vmap(features.embed)(jnp.concatenate([observations, numbers[:, size:]], axis=1))
         _, ys = network.memory.scan(start, xs, inputs.begin)
-        return network.heads(ys[step])[1]
+        return network.head(ys[step])[1]
 
-    return jnp.linalg.norm(jax.grad(value)(features[:, :size]), axis=1)
+    return jnp.linalg.norm(jax.grad(value)(numbers[:, :size]), axis=1)
 
 
 def episode_sensitivities(
     actor: Actor,
-    network: ActorCritic,
+    policy: Policy,
     *,
     episodes: int,
     max_steps: int | None = None,
@@ -72,7 +71,7 @@ def episode_sensitivities(
     **Arguments:**
 
     - `actor`: the environment.
-    - `network`: chooses the actions.
+    - `policy`: chooses the actions; of an agent with a policy and a value.
     - `episodes`: number of episodes, all played at once.
     - `max_steps`: where an episode is cut; the environment's own limit by default, which must then
       be at most 100,000.
@@ -86,8 +85,14 @@ def episode_sensitivities(
     **Raises:**
 
     `ValueError` when `episodes` or `max_steps` is less than 1, or `max_steps` is missing where
-    episodes may be longer than what is played by default.
+    episodes may be longer than what is played by default; `TypeError` for the policy of an agent
+    without a value.
     """
+    if not isinstance(policy.behavior, ByPolicy):
+        raise TypeError(
+            f"`policy` (of {type(policy.behavior).__name__}) must be that of an agent with a policy "
+            "and a value, such as agents.PPO."
+        )
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     for name, count in (("episodes", episodes), ("max_steps", limit)):
         if count < 1:
@@ -97,23 +102,23 @@ def episode_sensitivities(
             f"`max_steps` (=None) must be given: an episode may have {limit:,} steps, and no more "
             f"than {_MOST_STEPS:,} are played by default."
         )
-    sensitivities, lengths = _play(actor, network, key, episodes, limit, greedy)
+    sensitivities, lengths = _play(actor, policy.behavior, key, episodes, limit, greedy)
     return [np.asarray(s)[:n] for s, n in zip(sensitivities, lengths, strict=True)]
 
 
 @eqx.filter_jit
-def _play(actor, network, key, episodes, limit, greedy):
+def _play(actor, behavior, key, episodes, limit, greedy):
     """Sensitivities `[episodes, limit]` and the episodes' lengths."""
     reset_key, key = jax.random.split(key)
 
-    def step(runner, key):
-        runner, step = actor.step(network, runner, key, greedy=greedy)
-        return runner, (step.inputs, step.terminated | step.truncated)
+    def step(state, key):
+        state, step = actor.step(behavior, state, key, greedy=greedy)
+        return state, (behavior.seen(step.inputs), step.done)
 
-    runner = actor.reset(network, episodes, key=reset_key)
-    _, (inputs, done) = jax.lax.scan(step, runner, jax.random.split(key, limit))
+    start = actor.reset(behavior, episodes, key=reset_key)
+    _, (inputs, done) = jax.lax.scan(step, start, jax.random.split(key, limit))
     length = jnp.where(jnp.any(done, 0), jnp.argmax(done, 0) + 1, limit)
-    of_one = lambda inputs, n: value_sensitivity(network, inputs, step=n - 1)  # noqa: E731
+    of_one = lambda inputs, n: value_sensitivity(behavior.network, inputs, step=n - 1)  # noqa: E731
     return jax.vmap(of_one, (1, 0))(inputs, length), length
 
 
@@ -198,114 +203,3 @@ def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> 
     curve = cumulative_sensitivity(sensitivities)
     # Shares of equal size add up to the fraction but for rounding.
     return int(np.argmax(curve >= fraction - 1e-9)) if curve[-1] else 0
-
-
-def trace_durability(
-    cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory], beta: float = 0.01
-) -> np.ndarray:
-    """How long the traces of Fast and Forgetful Memory last: `log β / -|α|` steps.
-
-    **Arguments:**
-
-    - `cells`: one `zoo.FFM`, or the same at several times of the training.
-    - `beta`: the fraction of a trace that is left at its end, in (0, 1).
-
-    **Returns:**
-
-    Shape `[traces]`, or `[traces, contexts]` with `hadamard`; a leading axis over cells where there
-    are several. Infinite without decay.
-
-    **Raises:**
-
-    `ValueError` for a `beta` outside (0, 1); `TypeError` for another cell.
-
-    Source: *Reinforcement Learning with Fast and Forgetful Memory*, Morad et al. (2023), figure 6.
-    """
-    if not 0 < beta < 1:
-        raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
-    return _of_each(cells, lambda cell: cell.trace_durability(beta))
-
-
-def context_period(cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory]) -> np.ndarray:
-    """The periods of the contexts of Fast and Forgetful Memory: `2π / ω` steps.
-
-    **Arguments:**
-
-    - `cells`: one `zoo.FFM`, or the same at several times of the training.
-
-    **Returns:**
-
-    Shape `[contexts]`, or `[traces, contexts]` with `hadamard`; a leading axis over cells where
-    there are several. Infinite without context. Negative where a context has come to turn the
-    other way.
-
-    **Raises:**
-
-    `TypeError` for another cell.
-
-    Source: *Reinforcement Learning with Fast and Forgetful Memory*, Morad et al. (2023), figure 6.
-    """
-    return _of_each(cells, lambda cell: cell.context_period())
-
-
-def _of_each(cells, function):
-    single = isinstance(cells, zoo.AbstractMemory)
-    found = []
-    for cell in [cells] if single else cells:
-        if not isinstance(cell, zoo.FFM):
-            raise TypeError(
-                f"`cells` (a {type(cell).__name__}) must be a zoo.FFM: others have no traces."
-            )
-        found.append(np.asarray(function(cell)))
-    return found[0] if single else np.stack(found)
-
-
-def eigenvalues(
-    memories: zoo.AbstractMemory | Sequence[zoo.AbstractMemory],
-    *,
-    state: Any = None,
-    x: Float[Array, " inputs"] | None = None,
-) -> np.ndarray:
-    """The eigenvalues of a recurrence: what a step multiplies a small change of the state by.
-
-    Their modulus says how long a change lasts, their angle how it turns, in radians per step.
-    Linear cells whose entries do not act on each other have them as coefficients: the `a` of
-    `h' = a ⊙ h + b`, one per entry of the state in the order of the units; of a complex entry the
-    same recurrence over real numbers has the conjugate as well. For every other memory they are
-    those of the Jacobian of one step in the real numbers of the state, in no particular order.
-
-    **Arguments:**
-
-    - `memories`: one memory, or the same at several times of the training.
-    - `state`: where the Jacobian is taken; the state of an episode's beginning by default.
-    - `x`: the input there, shape `[inputs]`; zeros by default.
-
-    **Returns:**
-
-    Complex, shape `[n]`; a leading axis over memories where there are several.
-
-    Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et
-    al. (2024), appendix A.3.
-    """
-    if isinstance(memories, zoo.AbstractMemory):
-        return _eigenvalues(memories, state, x)
-    return np.stack([_eigenvalues(memory, state, x) for memory in memories])
-
-
-def _eigenvalues(memory, state, x):
-    state = memory.init_state() if state is None else state
-    x = jnp.zeros(memory.inputs) if x is None else x
-    if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
-        return _complex(memory.coefficients(x)[0])
-    if isinstance(memory, zoo.AbstractTwoAxisCell):
-        a, b = memory.coefficients(memory.recurrence_parameters(), x[None])
-        return _complex(jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]))
-
-    def step(numbers):
-        return to_real_vector(memory.step(from_real_vector(numbers, state), x)[0])
-
-    return _complex(np.linalg.eigvals(np.asarray(jax.jacobian(step)(to_real_vector(state)))))
-
-
-def _complex(values):
-    return np.asarray(values).ravel() + 0j

@@ -1,0 +1,241 @@
+"""Acting: environments side by side, with episodes that begin and end."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from gymnax.environments import spaces
+from jaxtyping import Array, Bool, Float, Int
+
+from agents.acting.behavior import AbstractBehavior
+from agents.networks import Inputs
+
+
+class ActorState(eqx.Module):
+    """Where acting stands: everything has a leading axis over environments.
+
+    **Attributes:**
+
+    - `env_state`, `observation`: of the environments, before the next action.
+    - `begin`: whether `observation` is the first of an episode.
+    - `action`, `reward`: the previous ones.
+    - `memory`: the memory's state, before `observation`.
+    - `episode_return`, `episode_length`: of the running episodes so far.
+    """
+
+    env_state: Any
+    observation: Any
+    begin: Bool[Array, " env"]
+    action: Array
+    reward: Float[Array, " env"]
+    memory: Any
+    episode_return: Float[Array, " env"]
+    episode_length: Int[Array, " env"]
+
+    def inputs(self) -> Inputs:
+        """Return what is seen next."""
+        return Inputs(self.observation, self.action, self.reward, self.begin)
+
+
+class Transition(eqx.Module):
+    """One step of all environments; in a rollout every leaf has a leading time axis as well.
+
+    **Attributes:**
+
+    - `inputs`: what was seen, observations as the environment gave them.
+    - `action`: what was done.
+    - `memo`: what the behavior kept beside it.
+    - `reward`, `terminated`, `truncated`: what came of it.
+    - `last`: what the behavior made of the episode's last observation where the step truncated it,
+      from the memory's state before the reset; zeros elsewhere.
+    - `episode_return`, `episode_length`: of the episode so far, this step included.
+    """
+
+    inputs: Inputs
+    action: Array
+    memo: Any
+    reward: Float[Array, "..."]
+    terminated: Bool[Array, "..."]
+    truncated: Bool[Array, "..."]
+    last: Any
+    episode_return: Float[Array, "..."]
+    episode_length: Int[Array, "..."]
+
+    @property
+    def done(self) -> Bool[Array, "..."]:
+        """Whether the episode ended with this step."""
+        return self.terminated | self.truncated
+
+
+@jax.custom_batching.custom_vmap
+def for_all(flag: Array) -> Array:
+    """Return `flag`; under `vmap`, the maximum over the batch, the same for all of it.
+
+    A condition that differs between seeds side by side would become a selection, and both branches
+    would run every time. Made the same for all of them it stays a condition.
+    """
+    return flag
+
+
+@for_all.def_vmap
+def _for_all_of_a_batch(axis_size, in_batched, flag):
+    return (jnp.max(flag, 0) if in_batched[0] else flag), False
+
+
+class Actor(eqx.Module):
+    """Environments to act in, of one kind.
+
+    **Attributes:**
+
+    - `env`, `params`: a gymnax environment and its parameters.
+    """
+
+    env: Any = eqx.field(static=True)
+    params: Any
+
+    def reset(self, behavior: AbstractBehavior, envs: int, *, key: Array) -> ActorState:
+        """Start `envs` environments, each at the beginning of an episode."""
+        keys = jax.random.split(key, envs)
+        observation, env_state = jax.vmap(self.env.reset, (0, None))(keys, self.params)
+        space = self.env.action_space(self.params)
+        action = jnp.zeros((envs, *space.shape), space.dtype)
+        memory = jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (envs, *x.shape)), behavior.init_state()
+        )
+        return ActorState(
+            env_state=env_state,
+            observation=observation,
+            begin=jnp.ones(envs, bool),
+            action=action,
+            reward=jnp.zeros(envs, jnp.float32),
+            memory=memory,
+            episode_return=jnp.zeros(envs, jnp.float32),
+            episode_length=jnp.zeros(envs, jnp.int32),
+        )
+
+    def step(
+        self, behavior: AbstractBehavior, state: ActorState, key: Array, *, greedy: bool = False
+    ) -> tuple[ActorState, Transition]:
+        """Take one action in every environment.
+
+        **Arguments:**
+
+        - `behavior`: chooses the actions.
+        - `state`: where acting stands.
+        - `key`: PRNG key.
+        - `greedy`: take the best action instead of a random one.
+
+        **Returns:**
+
+        `(state, transition)`.
+        """
+        action_key, env_key = jax.random.split(key)
+        inputs = state.inputs()
+        memory, decision = behavior(state.memory, inputs, None if greedy else action_key)
+        action = decision.action.astype(state.action.dtype)
+        keys = jax.random.split(env_key, state.begin.shape[0])
+        observation, env_state, reward, terminated, truncated, info = jax.vmap(
+            self.env.step, (0, 0, 0, None)
+        )(keys, state.env_state, self._legal(action), self.params)
+        reward = reward.astype(jnp.float32)
+        final = Inputs(
+            info["final_observation"], action, reward, jnp.zeros(state.begin.shape, bool)
+        )
+        # Rare, and as dear as a step: what is made of last observations is found only where one is
+        # needed. After a termination nothing follows, so that it needs none.
+        last = jax.lax.cond(
+            for_all(jnp.any(truncated & ~terminated)),
+            lambda: behavior.at_end(memory, final),
+            lambda: jax.tree.map(
+                lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(behavior.at_end, memory, final)
+            ),
+        )
+        done = terminated | truncated
+        transition = Transition(
+            inputs=inputs,
+            action=action,
+            memo=decision.memo,
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            last=last,
+            episode_return=state.episode_return + reward,
+            episode_length=state.episode_length + 1,
+        )
+        state = ActorState(
+            env_state=env_state,
+            observation=observation,
+            begin=done,
+            action=action,
+            reward=reward,
+            memory=memory,
+            episode_return=jnp.where(done, 0, transition.episode_return),
+            episode_length=jnp.where(done, 0, transition.episode_length),
+        )
+        return state, transition
+
+    def collect(
+        self,
+        behavior: AbstractBehavior,
+        state: ActorState,
+        *,
+        length: int,
+        segment: int | None = None,
+        key: Array,
+    ) -> tuple[ActorState, Transition, Any]:
+        """Act for `length` steps.
+
+        **Arguments:**
+
+        - `behavior`: chooses the actions.
+        - `state`: where acting stands.
+        - `length`: number of steps.
+        - `segment`: steps per segment; a divisor of `length`, which it is by default.
+        - `key`: PRNG key.
+
+        **Returns:**
+
+        `(state, rollout, memories)`: the rollout with leading axes `[length, env]`, and the
+        memory's states at the segments' borders, the rollout's end included:
+        `[length / segment + 1, env]`.
+        """
+        segment = length if segment is None else segment
+        keys = jax.random.split(key, length).reshape(length // segment, segment)
+
+        def one_segment(state, keys):
+            start = state.memory
+            state, steps = jax.lax.scan(lambda s, k: self.step(behavior, s, k), state, keys)
+            return state, (steps, start)
+
+        state, (steps, starts) = jax.lax.scan(one_segment, state, keys)
+        rollout = jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), steps)
+        memories = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), starts, state.memory)
+        return state, rollout, memories
+
+    def _legal(self, action):
+        space = self.env.action_space(self.params)
+        if isinstance(space, spaces.Box):
+            clip = lambda a: jnp.clip(a, space.low, space.high)  # noqa: E731
+            return jax.vmap(clip)(action)
+        return action
+
+
+def episode_statistics(rollout: Transition) -> dict[str, Float[Array, ""]]:
+    """Average over the episodes that ended in a rollout.
+
+    **Arguments:**
+
+    - `rollout`: leading axes `[time, env]`.
+
+    **Returns:**
+
+    `return`, `length` (NaN where no episode ended) and the number of `episodes`.
+    """
+    count = jnp.sum(rollout.done)
+    mean = lambda x: jnp.sum(jnp.where(rollout.done, x, 0)) / count  # noqa: E731
+    return {
+        "return": mean(rollout.episode_return),
+        "length": mean(rollout.episode_length.astype(jnp.float32)),
+        "episodes": count.astype(jnp.float32),
+    }

@@ -1,0 +1,91 @@
+"""How an agent chooses actions: the one thing that acting asks of it."""
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array
+
+from agents.networks import Inputs
+
+
+class Decision(eqx.Module):
+    """What a behavior answers: an action, and what the algorithm wants kept beside it.
+
+    **Attributes:**
+
+    - `action`: elements of the action space.
+    - `memo`: any pytree, such as log-probability and value; `None` for nothing.
+    """
+
+    action: Array
+    memo: Any = None
+
+
+class AbstractBehavior(eqx.Module):
+    """Chooses actions for all environments at once; every argument has a leading axis over them."""
+
+    @abstractmethod
+    def init_state(self) -> Any:
+        """Return the memory's state at the beginning of an episode, for one environment."""
+
+    @abstractmethod
+    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
+        """Choose actions.
+
+        **Arguments:**
+
+        - `state`: the memory's states.
+        - `inputs`: what is seen; observations as the environment gives them.
+        - `key`: PRNG key to draw all actions with; without one, the best action is taken.
+
+        **Returns:**
+
+        `(state, decision)`.
+        """
+
+    def at_end(self, state: Any, inputs: Inputs) -> Any:
+        """Return what the algorithm makes of an episode's final observation.
+
+        Called where an episode was truncated, with the memory's states from before the reset;
+        where none was, zeros are kept in its place. Nothing by default.
+        """
+        return None
+
+
+class ByPolicy(AbstractBehavior):
+    """Draws actions from a network's policy, and keeps their log-probability and the value.
+
+    **Attributes:**
+
+    - `network`: its output is `(policy, value)`; see `agents.networks.ActorCritic`.
+    - `statistics`: of observations, which are normalized by them; `None` for none.
+    """
+
+    network: Any
+    statistics: Any = None
+
+    def init_state(self) -> Any:
+        """Return the network's initial state."""
+        return self.network.init_state()
+
+    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
+        """Draw from the policy, or take its mode."""
+        state, (policy, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
+        action = policy.mode() if key is None else policy.sample(key)
+        return state, Decision(action, (policy.log_prob(action), value))
+
+    def at_end(self, state: Any, inputs: Inputs) -> Array:
+        """Return the value."""
+        _, (_, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
+        return value
+
+    def seen(self, inputs: Inputs) -> Inputs:
+        """Return what the network sees: the observations normalized, for any leading axes."""
+        if self.statistics is None:
+            return inputs
+        normalize = self.statistics.normalize
+        for _ in range(inputs.begin.ndim):
+            normalize = jax.vmap(normalize)
+        return eqx.tree_at(lambda i: i.observation, inputs, normalize(inputs.observation))

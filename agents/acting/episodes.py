@@ -1,0 +1,165 @@
+"""Whole episodes, with a memory that is carried and reset as in acting: compiled, or on the host."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from gymnax.environments.environment import Environment
+from jaxtyping import Array, Float
+
+from agents.acting.actor import Actor, for_all
+from agents.acting.policy import Policy
+from agents.envs import episode_steps
+from zoo.parts.checks import check_counts
+
+
+def evaluate(
+    actor: Actor,
+    policy: Policy,
+    *,
+    episodes: int,
+    greedy: bool = True,
+    max_steps: int | None = None,
+    key: Array,
+) -> dict[str, Float[Array, "..."]]:
+    """Play `episodes` whole episodes, all at once, one in each of as many environments.
+
+    One episode each, so that short episodes are not counted more often than long ones.
+
+    **Arguments:**
+
+    - `actor`: the environment.
+    - `policy`: chooses the actions.
+    - `episodes`: number of episodes.
+    - `greedy`: take the best action; otherwise draw it.
+    - `max_steps`: where an episode is cut; the environment's own limit by default.
+    - `key`: PRNG key.
+
+    **Returns:**
+
+    `returns` and `lengths`, each of shape `[episodes]`.
+
+    **Raises:**
+
+    `ValueError` when `episodes` is less than 1.
+    """
+    check_counts(1, episodes=episodes)
+    limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
+    reset_key, key = jax.random.split(key)
+    state = actor.reset(policy.behavior, episodes, key=reset_key)
+    empty = jnp.zeros(episodes, jnp.float32), jnp.zeros(episodes, jnp.int32)
+
+    def go_on(carry):
+        time, _, finished, *_ = carry
+        # One condition for all seeds, without which an environment on the host cannot take part.
+        return for_all(~jnp.all(finished)) & (time < limit)
+
+    def step(carry):
+        time, state, finished, returns, lengths = carry
+        step_key = jax.random.fold_in(key, time)
+        state, step = actor.step(policy.behavior, state, step_key, greedy=greedy)
+        # The environment goes on with another episode: what has ended is not written to again.
+        returns = jnp.where(finished, returns, step.episode_return)
+        lengths = jnp.where(finished, lengths, step.episode_length)
+        return time + 1, state, finished | step.done, returns, lengths
+
+    start = (jnp.int32(0), state, jnp.zeros(episodes, bool), *empty)
+    *_, returns, lengths = jax.lax.while_loop(go_on, step, start)
+    return {"returns": returns, "lengths": lengths}
+
+
+class Episode(NamedTuple):
+    """What an episode came to.
+
+    **Attributes:**
+
+    - `total`: its return, without discount.
+    - `length`: its steps.
+    - `complete`: whether it has ended.
+    """
+
+    total: float
+    length: int
+    complete: bool
+
+
+def play(
+    env: Environment,
+    params: Any,
+    policy: Policy | None,
+    show: Callable[[Any, Any], None],
+    *,
+    episodes: int,
+    steps: int,
+    sample: bool = False,
+    key: Array,
+) -> list[Episode]:
+    """Play episodes one after the other, and show every state.
+
+    The last state of an episode is shown too, unless a wrapper or another package resets the
+    environment itself and hides it.
+
+    **Arguments:**
+
+    - `env`: the environment.
+    - `params`: its parameters.
+    - `policy`: chooses the actions; random ones without it.
+    - `show`: called with each state and its observation.
+    - `episodes`: how many, at most.
+    - `steps`: how many in all episodes together, at most.
+    - `sample`: draw the policy's actions instead of taking the most probable ones.
+    - `key`: PRNG key.
+
+    **Returns:**
+
+    The episodes; the last one is not complete if the steps did not suffice.
+    """
+    # Wrappers and environments of other packages have no step without a reset.
+    resets_itself = type(env).step_env is Environment.step_env
+
+    @eqx.filter_jit
+    def advance(policy: Policy | None, carried: Any, seen: tuple, state: Any, key: Array) -> Any:
+        key_action, key_step = jax.random.split(key)
+        if policy is None:
+            action = env.action_space(params).sample(key_action)
+        else:
+            drawn_with = key_action if sample else None
+            carried, action = policy.act(carried, *seen, key=drawn_with)
+        if resets_itself:
+            observation, state, reward, *ends, _ = env.step(key_step, state, action, params)
+        else:
+            observation, state, reward, terminated, _ = env.step_env(
+                key_step, state, action, params
+            )
+            ends = terminated, env.is_truncated(state, params)
+        return carried, (observation, ends[0] | ends[1], reward), state
+
+    played = []
+    total, length = 0.0, 0
+    key_reset, key = jax.random.split(key)
+    observation, state = env.reset(key_reset, params)
+    carried = None if policy is None else policy.init_state()
+    seen = observation, jnp.bool_(True), jnp.float32(0)
+    show(state, observation)
+    for step in range(steps):
+        key_step, key_reset = jax.random.split(jax.random.fold_in(key, step))
+        carried, seen, state = advance(policy, carried, seen, state, key_step)
+        total, length = total + float(seen[2]), length + 1
+        ended = bool(seen[1])
+        if not (ended and resets_itself):
+            show(state, seen[0])
+        if not ended:
+            continue
+        played.append(Episode(total, length, True))
+        if len(played) == episodes:
+            return played
+        total, length = 0.0, 0
+        if not resets_itself:
+            observation, state = env.reset(key_reset, params)
+            seen = observation, *seen[1:]
+        show(state, seen[0])
+    return [*played, Episode(total, length, False)] if length else played
+
+

@@ -1,0 +1,80 @@
+"""A policy: a behavior with what it needs to act in one environment, anywhere."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from agents.acting.behavior import AbstractBehavior
+from agents.networks import Inputs
+
+
+class PolicyState(eqx.Module):
+    """What a policy carries from one step to the next.
+
+    **Attributes:**
+
+    - `memory`: the memory's state.
+    - `action`: the previous action.
+    """
+
+    memory: Any
+    action: Array
+
+
+class Policy(eqx.Module):
+    """An agent's way to act, for use outside of this package's own loops.
+
+    Unbatched: `jax.vmap` it over several environments.
+
+    **Attributes:**
+
+    - `behavior`: chooses the actions.
+    - `action_space`: a gymnax space.
+    """
+
+    behavior: AbstractBehavior
+    action_space: Any = eqx.field(static=True)
+
+    def init_state(self) -> PolicyState:
+        """Return the state before the first observation."""
+        space = self.action_space
+        return PolicyState(self.behavior.init_state(), jnp.zeros(space.shape, space.dtype))
+
+    def act(
+        self,
+        state: PolicyState,
+        observation: Any,
+        begin: Any,
+        reward: Any = 0.0,
+        *,
+        key: Array | None = None,
+    ) -> tuple[PolicyState, Array]:
+        """Choose an action.
+
+        ```python
+        policy = agents.load_policy("runs/demo")
+        state = policy.init_state()
+        state, action = policy.act(state, observation, begin=True)
+        ```
+
+        **Arguments:**
+
+        - `state`: as `init_state` or the previous call returned it.
+        - `observation`: as the environment gives it.
+        - `begin`: whether it is the first of an episode. The memory is then reset first.
+        - `reward`: the previous reward; only read by networks that take it as an input.
+        - `key`: PRNG key to draw the action with; the best action without one.
+
+        **Returns:**
+
+        `(state, action)`.
+        """
+        inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))
+        # A behavior is for environments side by side: this is one of them.
+        one = lambda tree: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731
+        memory, decision = self.behavior(one(state.memory), one(inputs), key)
+        action = decision.action[0].astype(state.action.dtype)
+        return PolicyState(jax.tree.map(lambda x: x[0], memory), action), action

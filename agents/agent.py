@@ -1,0 +1,111 @@
+"""What every agent is: settings with pure functions, a state, and a report."""
+
+import abc
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+from gymnax.environments.environment import Environment
+from jaxtyping import Array, Int, PyTree
+
+from agents.acting import Actor, Policy
+from agents.envs import resolve
+from agents.settings import Options
+
+Metrics = dict[str, Array]
+
+
+class AgentState(eqx.Module):
+    """Everything that training carries from one iteration to the next.
+
+    **Attributes:**
+
+    - `learner`: networks, optimizer, targets, statistics: the same for all environments.
+    - `actors`: where acting stands; every leaf has a leading axis over environments.
+    - `replay`: what was kept of the past; `None` for nothing.
+    - `iteration`: iterations so far.
+    - `key`: PRNG key.
+    """
+
+    learner: PyTree
+    actors: PyTree
+    replay: PyTree
+    iteration: Int[Array, ""]
+    key: Array
+
+
+class Report(eqx.Module):
+    """What an iteration tells: scalars by name, no name twice.
+
+    **Attributes:**
+
+    - `metrics`: measured in every iteration; training stops where one is not finite.
+    - `diagnostics`: measured now and then; NaN where they were not.
+    - `episodes`: of the episodes that ended, see `agents.acting.episode_statistics`.
+    """
+
+    metrics: Metrics
+    diagnostics: Metrics
+    episodes: Metrics
+
+    def scalars(self) -> Metrics:
+        """Return all of them."""
+        return {**self.metrics, **self.diagnostics, **self.episodes}
+
+
+@dataclass(frozen=True)
+class AbstractAgent(abc.ABC):
+    """A learning algorithm in an environment: settings with pure functions.
+
+    The functions run under `jit`, and under `vmap` over seeds; states are pytrees of arrays. From
+    this contract come `agents.train` with checkpoints and resumption, evaluation, `load_policy` and
+    the command line, which reads fields, defaults and their docstrings off the dataclass. A
+    subclass is a frozen, keyword-only dataclass; `agents.register` gives it a name.
+    """
+
+    _: KW_ONLY
+    env: str | Environment | tuple[Environment, Any]
+    """Name of the environment; in a program also an environment, or a pair with its parameters."""
+    env_options: dict[str, Any] = field(default_factory=dict)
+    """Options of the environment."""
+
+    def __post_init__(self):
+        object.__setattr__(self, "env_options", Options(self.env_options))
+        self.environment  # noqa: B018 - wrong names and options are told now
+        self.check()
+
+    def check(self) -> None:
+        """Raise `ValueError` or `TypeError` naming a setting, its value and the rule it breaks."""
+
+    @cached_property
+    def environment(self) -> tuple[Environment, Any]:
+        """The environment and its parameters."""
+        return resolve(self.env, self.env_options)
+
+    @property
+    def actor(self) -> Actor:
+        """The environment to act in."""
+        return Actor(*self.environment)
+
+    @property
+    @abc.abstractmethod
+    def steps_per_iteration(self) -> int:
+        """Environment steps of one iteration."""
+
+    @abc.abstractmethod
+    def init(self, *, key: Array) -> AgentState:
+        """Return the state before the first iteration."""
+
+    @abc.abstractmethod
+    def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
+        """Act and learn for one iteration.
+
+        **Returns:**
+
+        `(state, report)`.
+        """
+
+    @abc.abstractmethod
+    def policy(self, learner: Any) -> Policy:
+        """Return the policy of a learner, the `learner` of an `AgentState`."""

@@ -1,0 +1,87 @@
+"""Algorithms by name, for checkpoints and the command line."""
+
+import dataclasses
+import difflib
+import inspect
+from typing import Any
+
+from agents.agent import AbstractAgent
+from agents.algorithms.ppo import PPO
+from agents.algorithms.tabular import Tabular
+
+_AGENTS: dict[str, type[AbstractAgent]] = {"ppo": PPO, "tabular": Tabular}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all algorithms, sorted."""
+    return tuple(sorted(_AGENTS))
+
+
+def register(name: str, kind: type[AbstractAgent]) -> None:
+    """Give an algorithm of your own a name, with which checkpoints and the command line take it.
+
+    **Arguments:**
+
+    - `name`: not yet taken; letters, digits and underscores.
+    - `kind`: a frozen, keyword-only dataclass derived from `agents.AbstractAgent`.
+
+    **Raises:**
+
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"`name` (={name!r}) must be of letters, digits and underscores.")
+    if not (inspect.isclass(kind) and issubclass(kind, AbstractAgent)):
+        raise TypeError(f"`kind` (={kind!r}) must be a class derived from agents.AbstractAgent.")
+    if inspect.isabstract(kind) or "__dataclass_fields__" not in vars(kind):
+        raise TypeError(
+            f"`kind` (={kind.__name__}) must be a dataclass that defines every abstract method."
+        )
+    required = [
+        f.name
+        for f in dataclasses.fields(kind)
+        if f.default is f.default_factory is dataclasses.MISSING and f.name not in ("env", "memory")
+    ]
+    if required:
+        raise TypeError(f"`kind` (={kind.__name__}) needs defaults for: {', '.join(required)}.")
+    if _AGENTS.get(name, kind) is not kind:
+        raise ValueError(f"`name` (={name!r}) is that of {_AGENTS[name].__name__}: choose another.")
+    taken = name_of(kind, default=name)
+    if taken != name:
+        raise ValueError(f"`kind` (={kind.__name__}) has a name already: {taken!r}.")
+    _AGENTS[name] = kind
+
+
+def agent_class(name: str) -> type[AbstractAgent]:
+    """Return the algorithm of a name.
+
+    **Raises:**
+
+    `ValueError` for an unknown one, with the nearest.
+    """
+    if name not in _AGENTS:
+        near = difflib.get_close_matches(str(name), _AGENTS, n=3, cutoff=0.4)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"`algorithm` (={name!r}) must be one of {', '.join(names())}.{hint}")
+    return _AGENTS[name]
+
+
+def name_of(kind: type[AbstractAgent], *, default: str | None = None) -> str:
+    """Return the name of an algorithm.
+
+    **Arguments:**
+
+    - `kind`: its class.
+    - `default`: what to return for one that has none.
+
+    **Raises:**
+
+    `ValueError` for one that has none, without a default.
+    """
+    found: Any = next((name for name, known in _AGENTS.items() if known is kind), default)
+    if found is None:
+        raise ValueError(
+            f"{kind.__name__} has no name, which its checkpoints need: give it one by "
+            f"agents.register('name', {kind.__name__})."
+        )
+    return found

@@ -1,0 +1,274 @@
+"""Sarsa(λ) and Q(λ) with a table, for environments small enough to have one."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from gymnax.environments import spaces
+from jaxtyping import Array, Bool, Float, Int
+
+from agents.acting import AbstractBehavior, Decision, Policy
+from agents.agent import AbstractAgent, AgentState, Report
+from agents.envs import MultiDiscrete
+from agents.networks import Inputs
+from agents.settings import check_numbers
+from zoo.parts.checks import check_counts
+
+MOST_ENTRIES = 10_000_000
+"""The largest table that is made, in numbers."""
+
+
+def table_index(space: Any, observation: Any) -> Int[Array, ""]:
+    """Return the row of an observation in a table.
+
+    **Arguments:**
+
+    - `space`: a `Discrete` or `MultiDiscrete` space.
+    - `observation`: one element of it.
+
+    **Returns:**
+
+    An integer from 0 to `table_rows(space) - 1`: the observation itself, or the number whose digits
+    are the observation's numbers, the first the most significant.
+
+    **Raises:**
+
+    `TypeError` for another kind of space.
+    """
+    table_rows(space)
+    if isinstance(space, spaces.Discrete):
+        return jnp.asarray(observation, jnp.int32)
+    index = jnp.int32(0)
+    for number, count in enumerate(space.nvec):
+        index = index * count + jnp.asarray(observation[number], jnp.int32)
+    return index
+
+
+def table_rows(space: Any) -> int:
+    """Count the observations of a space.
+
+    **Arguments:**
+
+    - `space`: a `Discrete` or `MultiDiscrete` space.
+
+    **Raises:**
+
+    `TypeError` for another kind of space.
+    """
+    if isinstance(space, spaces.Discrete):
+        return space.n
+    if isinstance(space, MultiDiscrete):
+        return math.prod(space.nvec)
+    raise TypeError(f"`space` (={space!r}) must be Discrete or MultiDiscrete.")
+
+
+def choose(
+    table: Float[Array, "observations actions"], row: Int[Array, ""], epsilon: float, key: Array
+) -> tuple[Int[Array, ""], Bool[Array, ""]]:
+    """Choose an action ε-greedily; ties among the best are broken at random.
+
+    **Returns:**
+
+    `(action, greedy)`: the latter whether it is one of the best.
+    """
+    values = table[row]
+    best = values == values.max()
+    explores, drawn, tie = jax.random.uniform(key, (3,), jnp.float32)
+    greedy = jnp.argmax(jnp.cumsum(best) > jnp.floor(tie * best.sum())).astype(jnp.int32)
+    drawn = jnp.floor(drawn * values.size).astype(jnp.int32)
+    action = jnp.where(explores < epsilon, drawn, greedy)
+    return action, best[action]
+
+
+class ByTable(AbstractBehavior):
+    """Takes actions by their values in a table.
+
+    **Attributes:**
+
+    - `table`: action values.
+    - `space`: of the observations.
+    - `epsilon`: probability of a uniformly drawn action, where actions are drawn.
+    """
+
+    table: Float[Array, "observations actions"]
+    space: Any = eqx.field(static=True)
+    epsilon: float = eqx.field(static=True)
+
+    def init_state(self) -> tuple[()]:
+        """Return nothing: a table has no memory."""
+        return ()
+
+    def __call__(
+        self, state: tuple[()], inputs: Inputs, key: Array | None
+    ) -> tuple[tuple[()], Decision]:
+        """Choose ε-greedily with a key, greedily without."""
+        rows = jax.vmap(lambda o: table_index(self.space, o))(inputs.observation)
+        if key is None:
+            return state, Decision(jnp.argmax(self.table[rows], axis=-1))
+        keys = jax.random.split(key, rows.shape[0])
+        pick = lambda row, key: choose(self.table, row, self.epsilon, key)[0]  # noqa: E731
+        return state, Decision(jax.vmap(pick)(rows, keys))
+
+
+class Acting(eqx.Module):
+    """Where acting stands, in the one environment.
+
+    **Attributes:**
+
+    - `trace`: eligibility of every entry of the table.
+    - `env_state`, `row`: of the environment, and its observation as a row of the table.
+    - `action`, `greedy`: the action to be taken next, and whether it is one of the best.
+    - `episode_return`, `episode_length`: of the running episode so far.
+    """
+
+    trace: Float[Array, "observations actions"]
+    env_state: Any
+    row: Int[Array, ""]
+    action: Int[Array, ""]
+    greedy: Bool[Array, ""]
+    episode_return: Float[Array, ""]
+    episode_length: Float[Array, ""]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tabular(AbstractAgent):
+    r"""Action values in a table, learned at every step by temporal differences.
+
+    At each step, with the error \( \delta = r + \gamma Q(o', a') - Q(o, a) \) (Sarsa; Q-learning
+    has \( \max_a Q(o', a) \) for \( Q(o', a') \)), every entry changes by \( \alpha \delta e \).
+    The eligibility \( e \) of the present pair becomes 1 (of the observation's other actions 0),
+    and all decay by \( \gamma \lambda \) afterwards. Q-learning also cuts them off where an action
+    is not greedy, as Watkins does. Only a termination stops bootstrapping.
+
+    It acts in one environment with `Discrete` or `MultiDiscrete` observations and `Discrete`
+    actions, ε-greedily.
+
+    **Raises:**
+
+    - `TypeError`: if the spaces are not discrete.
+    - `ValueError`: if a number breaks its rule or the table would be too large.
+
+    Source: Sutton and Barto, "Reinforcement Learning: An Introduction", 2nd edition, chapters 6
+    and 12; Watkins, "Learning from Delayed Rewards", 1989; replacing traces: Singh and Sutton,
+    "Reinforcement Learning with Replacing Eligibility Traces", 1996.
+    """
+
+    rule: Literal["sarsa", "q_learning"] = "sarsa"
+    """What the next observation is worth: the value of the action taken there, or the best."""
+    learning_rate: float = 0.1
+    """α, above 0 and at most 1."""
+    discount: float = 0.95
+    """γ."""
+    trace_decay: float = 0.0
+    """λ, how long a pair of observation and action stays eligible."""
+    epsilon: float = 0.1
+    """Probability of a uniformly drawn action."""
+    initial_value: float = 0.0
+    """What every entry of the table begins with."""
+    rollout_length: int = 1000
+    """Steps of an iteration, after which it is reported; learning happens at every step."""
+
+    def check(self) -> None:
+        """Check every setting, and that the table is small enough to be made."""
+        if self.rule not in ("sarsa", "q_learning"):
+            raise ValueError(f"`rule` (={self.rule!r}) must be 'sarsa' or 'q_learning'.")
+        check_counts(1, rollout_length=self.rollout_length)
+        rate = {"learning_rate": self.learning_rate}
+        check_numbers("above 0 and at most 1", lambda x: 0 < x <= 1, **rate)
+        names = ("discount", "trace_decay", "epsilon")
+        shares = {name: getattr(self, name) for name in names}
+        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
+        check_numbers("finite", math.isfinite, initial_value=self.initial_value)
+        rows, actions = self._shape
+        if rows * actions > MOST_ENTRIES:
+            raise ValueError(
+                f"`env` has {rows} observations times {actions} actions, "
+                f"which must be at most {MOST_ENTRIES}."
+            )
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """`rollout_length`."""
+        return self.rollout_length
+
+    @property
+    def _space(self) -> Any:
+        env, params = self.environment
+        return env.observation_space(params)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        env, params = self.environment
+        actions = env.action_space(params)
+        if not isinstance(actions, spaces.Discrete):
+            raise TypeError(f"`env` must have Discrete actions, but they are {actions!r}.")
+        return table_rows(self._space), actions.n
+
+    def init(self, *, key: Array) -> AgentState:
+        """Return a table of initial values and the beginning of an episode."""
+        reset_key, act_key, key = jax.random.split(key, 3)
+        env, params = self.environment
+        observation, env_state = env.reset(reset_key, params)
+        table = jnp.full(self._shape, self.initial_value, jnp.float32)
+        row = table_index(self._space, observation)
+        acting = Acting(
+            jnp.zeros_like(table),
+            env_state,
+            row,
+            *choose(table, row, self.epsilon, act_key),
+            jnp.float32(0),
+            jnp.float32(0),
+        )
+        actors = jax.tree.map(lambda x: x[None], acting)
+        return AgentState(table, actors, None, jnp.zeros((), jnp.int32), key)
+
+    def policy(self, learner: Float[Array, "observations actions"]) -> Policy:
+        """Return the greedy policy; with a key, the ε-greedy one that acts in training."""
+        env, params = self.environment
+        return Policy(ByTable(learner, self._space, self.epsilon), env.action_space(params))
+
+    def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
+        """Take `rollout_length` steps, and learn at each."""
+        key, steps_key = jax.random.split(state.key)
+        acting = jax.tree.map(lambda x: x[0], state.actors)
+        keys = jax.random.split(steps_key, self.rollout_length)
+        (table, acting), (ended, errors) = jax.lax.scan(self._step, (state.learner, acting), keys)
+        returns, lengths, count = ended.sum(axis=0)
+        episodes = {"return": returns / count, "length": lengths / count, "episodes": count}
+        report = Report({"td_error": jnp.mean(jnp.abs(errors))}, {}, episodes)
+        actors = jax.tree.map(lambda x: x[None], acting)
+        return AgentState(table, actors, None, state.iteration + 1, key), report
+
+    def _step(
+        self, carry: tuple[Array, Acting], key: Array
+    ) -> tuple[tuple[Array, Acting], tuple[Array, Array]]:
+        """Take one step; of an episode that ends, return, length and a 1 come out."""
+        table, now = carry
+        env, params = self.environment
+        step_key, act_key = jax.random.split(key)
+        observation, env_state, reward, terminated, truncated, info = env.step(
+            step_key, now.env_state, now.action, params
+        )
+        done = terminated | truncated
+        # Where the episode goes on, the final observation is the observation.
+        final = table_index(self._space, info["final_observation"])
+        following = choose(table, final, self.epsilon, act_key)
+        sarsa = self.rule == "sarsa"
+        target = table[final, following[0]] if sarsa else table[final].max()
+        bootstrap = jnp.where(terminated, 0, target)
+        error = reward + self.discount * bootstrap - table[now.row, now.action]
+        trace = now.trace if sarsa else jnp.where(now.greedy, now.trace, 0)
+        trace = trace.at[now.row].set(0).at[now.row, now.action].set(1)
+        table = table + self.learning_rate * error * trace
+        trace = jnp.where(done, 0, self.discount * self.trace_decay * trace)
+        row = table_index(self._space, observation)
+        # The same key: where an episode ends, the other action is only bootstrapped from.
+        first = choose(table, row, self.epsilon, act_key)
+        chosen = jax.tree.map(lambda new, old: jnp.where(done, new, old), first, following)
+        total, length = now.episode_return + reward, now.episode_length + 1
+        ended = jnp.stack([jnp.where(done, x, 0) for x in (total, length, jnp.float32(1))])
+        total, length = jnp.where(done, 0, total), jnp.where(done, 0, length)
+        return (table, Acting(trace, env_state, row, *chosen, total, length)), (ended, error)

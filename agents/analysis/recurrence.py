@@ -1,0 +1,123 @@
+"""How long a memory's traces last, and the eigenvalues of its recurrence."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+import zoo
+from rtrl.dense import from_real_vector, to_real_vector
+
+
+def trace_durability(
+    cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory], beta: float = 0.01
+) -> np.ndarray:
+    """How long the traces of Fast and Forgetful Memory last: `log β / -|α|` steps.
+
+    **Arguments:**
+
+    - `cells`: one `zoo.FFM`, or the same at several times of the training.
+    - `beta`: the fraction of a trace that is left at its end, in (0, 1).
+
+    **Returns:**
+
+    Shape `[traces]`, or `[traces, contexts]` with `hadamard`; a leading axis over cells where there
+    are several. Infinite without decay.
+
+    **Raises:**
+
+    `ValueError` for a `beta` outside (0, 1); `TypeError` for another cell.
+
+    Source: *Reinforcement Learning with Fast and Forgetful Memory*, Morad et al. (2023), figure 6.
+    """
+    if not 0 < beta < 1:
+        raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
+    return _of_each(cells, lambda cell: cell.trace_durability(beta))
+
+
+def context_period(cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory]) -> np.ndarray:
+    """The periods of the contexts of Fast and Forgetful Memory: `2π / ω` steps.
+
+    **Arguments:**
+
+    - `cells`: one `zoo.FFM`, or the same at several times of the training.
+
+    **Returns:**
+
+    Shape `[contexts]`, or `[traces, contexts]` with `hadamard`; a leading axis over cells where
+    there are several. Infinite without context. Negative where a context has come to turn the
+    other way.
+
+    **Raises:**
+
+    `TypeError` for another cell.
+
+    Source: *Reinforcement Learning with Fast and Forgetful Memory*, Morad et al. (2023), figure 6.
+    """
+    return _of_each(cells, lambda cell: cell.context_period())
+
+
+def _of_each(cells, function):
+    single = isinstance(cells, zoo.AbstractMemory)
+    found = []
+    for cell in [cells] if single else cells:
+        if not isinstance(cell, zoo.FFM):
+            raise TypeError(
+                f"`cells` (a {type(cell).__name__}) must be a zoo.FFM: others have no traces."
+            )
+        found.append(np.asarray(function(cell)))
+    return found[0] if single else np.stack(found)
+
+
+def eigenvalues(
+    memories: zoo.AbstractMemory | Sequence[zoo.AbstractMemory],
+    *,
+    state: Any = None,
+    x: Float[jax.Array, " inputs"] | None = None,
+) -> np.ndarray:
+    """The eigenvalues of a recurrence: what a step multiplies a small change of the state by.
+
+    Their modulus says how long a change lasts, their angle how it turns, in radians per step.
+    Linear cells whose entries do not act on each other have them as coefficients: the `a` of
+    `h' = a ⊙ h + b`, one per entry of the state in the order of the units; of a complex entry the
+    same recurrence over real numbers has the conjugate as well. For every other memory they are
+    those of the Jacobian of one step in the real numbers of the state, in no particular order.
+
+    **Arguments:**
+
+    - `memories`: one memory, or the same at several times of the training.
+    - `state`: where the Jacobian is taken; the state of an episode's beginning by default.
+    - `x`: the input there, shape `[inputs]`; zeros by default.
+
+    **Returns:**
+
+    Complex, shape `[n]`; a leading axis over memories where there are several.
+
+    Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et
+    al. (2024), appendix A.3.
+    """
+    if isinstance(memories, zoo.AbstractMemory):
+        return _eigenvalues(memories, state, x)
+    return np.stack([_eigenvalues(memory, state, x) for memory in memories])
+
+
+def _eigenvalues(memory, state, x):
+    state = memory.init_state() if state is None else state
+    x = jnp.zeros(memory.inputs) if x is None else x
+    if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
+        return _complex(memory.coefficients(x)[0])
+    if isinstance(memory, zoo.AbstractTwoAxisCell):
+        a, b = memory.coefficients(memory.recurrence(), x[None])
+        return _complex(jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]))
+
+    def step(numbers):
+        return to_real_vector(memory.step(from_real_vector(numbers, state), x)[0])
+
+    return _complex(np.linalg.eigvals(np.asarray(jax.jacobian(step)(to_real_vector(state)))))
+
+
+def _complex(values):
+    return np.asarray(values).ravel() + 0j

@@ -1,0 +1,262 @@
+"""How far credit goes back in time: three choices, one mechanism.
+
+A rollout is cut into segments, each with the carry stored at its start. A choice says how long a
+segment is, what the carry holds, and how a segment is run so that its gradient is the one that the
+choice stands for.
+"""
+
+import abc
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+from agents.learning.segments import to_starts
+from zoo.parts.checks import check_counts
+
+
+@dataclass(frozen=True)
+class AbstractGradient(abc.ABC):
+    """A way to compute the gradient of a recurrent network over a rollout.
+
+    A network is anything with a cell's four forms over the inputs of a rollout, such as
+    `agents.Recurrent`. All functions are unbatched unless they say otherwise.
+    """
+
+    @abc.abstractmethod
+    def segment_length(self, rollout_length: int) -> int:
+        """Return the number of steps per segment, a divisor of `rollout_length`.
+
+        **Raises:**
+
+        `ValueError` where the rollout cannot be cut into equal segments.
+        """
+
+    @abc.abstractmethod
+    def begin(self, network: Any) -> PyTree:
+        """Return the carry at the beginning of an episode."""
+
+    @abc.abstractmethod
+    def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
+        """Run one segment, with the gradient that this choice stands for.
+
+        **Arguments:**
+
+        - `network`: what the gradient is taken of.
+        - `carry`: at the segment's start; a constant.
+        - `inputs`: of the segment, every leaf with a leading time axis.
+
+        **Returns:**
+
+        `(carry, outputs)`: at the segment's end, and the network's outputs at every step.
+        """
+
+    @abc.abstractmethod
+    def collected(
+        self, network: Any, carry: PyTree, inputs: PyTree, states: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Return the carries at the borders of a rollout's segments, after acting.
+
+        While parameters stand still, as they do while acting, only the memory's state is stepped;
+        what a carry holds besides is found here, for whole segments at once.
+
+        **Arguments:**
+
+        - `network`: the network that acted.
+        - `carry`: at the rollout's start, `[env, ...]`.
+        - `inputs`: of the rollout, `[time, env, ...]`.
+        - `states`: the memory's states at the borders while acting, `[segments + 1, env, ...]`.
+
+        **Returns:**
+
+        `(end, starts)`: the carry after the rollout, `[env, ...]`, and those at the segments'
+        starts as `to_segments` orders them, `[segment, ...]`.
+        """
+
+    def refreshed(
+        self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
+    ) -> PyTree:
+        """Return the carries at the segments' starts for an epoch: those stored, by default.
+
+        **Arguments:**
+
+        - `network`: the network as it is before the epoch.
+        - `carry`, `inputs`: see `collected`.
+        - `starts`: as `collected` returned them.
+        - `epoch`: number of the pass over the rollout, from 0.
+        """
+        return starts
+
+
+def along(
+    gradient: AbstractGradient, network: Any, carry: PyTree, inputs: PyTree
+) -> tuple[PyTree, PyTree]:
+    """Run a network along a rollout and keep the carry at the start of every segment.
+
+    **Arguments:**
+
+    - `gradient`: says what a carry is and how long a segment.
+    - `network`: the network.
+    - `carry`: at the rollout's start, `[env, ...]`.
+    - `inputs`: of the rollout, `[time, env, ...]`.
+
+    **Returns:**
+
+    `(end, starts)`; see `AbstractGradient.collected`.
+    """
+    time = jax.tree.leaves(inputs)[0].shape[0]
+    segment = gradient.segment_length(time)
+    pieces = jax.tree.map(lambda x: x.reshape(-1, segment, *x.shape[1:]), inputs)
+
+    def advance(carry, piece):
+        run = lambda c, i: gradient.run(network, c, i)[0]  # noqa: E731
+        return jax.vmap(run, (0, 1))(carry, piece), carry
+
+    end, starts = jax.lax.scan(advance, carry, pieces)
+    return end, to_starts(starts)
+
+
+def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
+    """Return a network's outputs over segments side by side.
+
+    **Arguments:**
+
+    - `gradient`: how a segment is run.
+    - `network`: the network.
+    - `starts`: the carries at the segments' starts, `[segment, ...]`.
+    - `inputs`: `[time, segment, ...]`.
+
+    **Returns:**
+
+    Outputs, leading axes `[time, segment]`.
+    """
+    return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
+
+
+def _stored(states: PyTree) -> tuple[PyTree, PyTree]:
+    """Where the carry is the state, acting has found all carries."""
+    end = jax.tree.map(lambda x: x[-1], states)
+    return end, to_starts(jax.tree.map(lambda x: x[:-1], states))
+
+
+def _whole_segments(rollout_length: int, name: str, segment: int) -> int:
+    check_counts(1, **{name: segment})
+    if rollout_length % segment:
+        raise ValueError(
+            f"`rollout_length` (={rollout_length}) must be divisible by `{name}` (={segment})."
+        )
+    return segment
+
+
+@dataclass(frozen=True)
+class _AbstractBackpropagation(AbstractGradient):
+    """Backpropagation inside a segment and no credit across its start: the carry is the state."""
+
+    def begin(self, network: Any) -> PyTree:
+        """Return the state."""
+        return network.init_state()
+
+    def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
+        """Run the network's scan, with no gradient into the state."""
+        return network.scan(jax.lax.stop_gradient(carry), inputs)
+
+    def collected(
+        self, network: Any, carry: PyTree, inputs: PyTree, states: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Return the states."""
+        return _stored(states)
+
+
+@dataclass(frozen=True)
+class TBPTT(_AbstractBackpropagation):
+    """Truncated backpropagation through time.
+
+    The gradient of a step's loss reaches back to the start of its segment and no further: steps
+    are cut into segments of `length`, so it reaches between 0 and `length - 1` steps back. The
+    state at a segment's start is the one stored while acting.
+    """
+
+    length: int = 8
+    """Steps of a segment."""
+
+    def segment_length(self, rollout_length: int) -> int:
+        """Return `length`."""
+        return _whole_segments(rollout_length, "length", self.length)
+
+
+@dataclass(frozen=True)
+class RTRL(AbstractGradient):
+    """Real-time recurrent learning, in segments.
+
+    The gradient of a step's loss reaches back through the whole episode: by backpropagation to the
+    start of its segment, by the sensitivity from there on. `segment=1` is the classical form with
+    independent minibatches of steps; longer segments give the same gradient with less memory and
+    more parallelism. The carry is `(state, sensitivity)`.
+
+    Parameters move while a rollout is used for several epochs, and sensitivities computed with the
+    older ones grow stale. `refresh="never"` keeps them; `"epoch"` recomputes states and
+    sensitivities along the rollout before every epoch after the first.
+    """
+
+    segment: int = 8
+    """Steps of a segment."""
+    refresh: Literal["never", "epoch"] = "never"
+    """When sensitivities are recomputed with the new parameters."""
+
+    def __post_init__(self):
+        if self.refresh not in ("never", "epoch"):
+            raise ValueError(f"`refresh` (={self.refresh!r}) must be one of never, epoch.")
+
+    def segment_length(self, rollout_length: int) -> int:
+        """Return `segment`."""
+        return _whole_segments(rollout_length, "segment", self.segment)
+
+    def begin(self, network: Any) -> PyTree:
+        """Return the state and its sensitivity."""
+        return network.init_state(), network.rtrl_init()
+
+    def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
+        """Run a segment of RTRL."""
+        return network.rtrl_scan(carry, inputs)
+
+    def collected(
+        self, network: Any, carry: PyTree, inputs: PyTree, states: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Return the states, and the sensitivities rolled along the rollout."""
+        (_, end_sensitivity), (_, sensitivities) = along(self, network, carry, inputs)
+        # The roll finds the states once more, rounded otherwise. Those that acted are kept, so that
+        # the ratio of the first minibatch is 1.
+        end, starts = _stored(states)
+        return (end, end_sensitivity), (starts, sensitivities)
+
+    def refreshed(
+        self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
+    ) -> PyTree:
+        """Recompute the carries where `refresh` says so; the first epoch's are fresh already."""
+        if self.refresh == "never":
+            return starts
+        return jax.lax.cond(
+            jnp.asarray(epoch) > 0,
+            lambda network: along(self, network, carry, inputs)[1],
+            lambda _: starts,
+            network,
+        )
+
+
+@dataclass(frozen=True)
+class BPTT(_AbstractBackpropagation):
+    """Backpropagation through the whole rollout by a parallel scan.
+
+    The gradient of a step's loss reaches back to the start of the rollout or of the episode,
+    whichever is later.
+    """
+
+    def segment_length(self, rollout_length: int) -> int:
+        """Return the whole rollout."""
+        return rollout_length
+
+
+Gradient = TBPTT | RTRL | BPTT
+"""Any of the three."""

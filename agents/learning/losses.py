@@ -1,0 +1,66 @@
+"""The terms of the policy-gradient losses, each a function of plain arrays."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def clipped_surrogate(
+    ratio: Float[Array, "*batch"], advantage: Float[Array, "*batch"], *, clip: float
+) -> Float[Array, ""]:
+    """Return PPO's policy loss: `-mean(min(ρ A, clip(ρ, 1 - ε, 1 + ε) A))`.
+
+    **Arguments:**
+
+    - `ratio`: ρ, new over old probability of the action taken.
+    - `advantage`: A.
+    - `clip`: ε.
+
+    **Returns:**
+
+    A scalar to minimize.
+
+    Source: Schulman et al. (2017), *Proximal Policy Optimization Algorithms*, equation 7.
+    """
+    clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
+    return -jnp.mean(jnp.minimum(ratio * advantage, clipped * advantage))
+
+
+def value_loss(
+    value: Float[Array, "*batch"],
+    old_value: Float[Array, "*batch"],
+    target: Float[Array, "*batch"],
+    *,
+    clip: float | None,
+) -> Float[Array, ""]:
+    """Return half the mean squared error of the value, with its move since the rollout clipped.
+
+    **Arguments:**
+
+    - `value`: the value now.
+    - `old_value`: the value when the rollout was collected.
+    - `target`: what it should be.
+    - `clip`: largest move that counts, or `None` for no clipping.
+
+    **Returns:**
+
+    A scalar to minimize.
+    """
+    error = (value - target) ** 2
+    if clip is not None:
+        moved = old_value + jnp.clip(value - old_value, -clip, clip)
+        error = jnp.maximum(error, (moved - target) ** 2)
+    return 0.5 * jnp.mean(error)
+
+
+def standardize(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Shift and scale to zero mean and unit variance over all entries.
+
+    **Arguments:**
+
+    - `x`: every entry counts; there must be no padding among them.
+
+    **Returns:**
+
+    An array of the same shape.
+    """
+    return (x - jnp.mean(x)) / (jnp.std(x) + 1e-8)

@@ -1,0 +1,63 @@
+"""What a network sees at one step, and what its memory reads of it."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from agents.networks.layers import Linear
+from agents.networks.spaces import encode
+
+
+class Inputs(eqx.Module):
+    """What a network sees at one step.
+
+    **Attributes:**
+
+    - `observation`: as the environment gives it.
+    - `action`: the previous action; the network ignores it where `begin`.
+    - `reward`: the previous reward; the network ignores it where `begin`.
+    - `begin`: whether the observation is the first of an episode.
+    """
+
+    observation: Any
+    action: Array
+    reward: Float[Array, "..."]
+    begin: Bool[Array, "..."]
+
+
+class Features(eqx.Module):
+    """The memory's input: the observation, previous action and reward as numbers, and an encoder.
+
+    **Attributes:**
+
+    - `encoder`: the layer in front of the memory, with a ReLU behind it; `None` for none.
+    - `observation_space`, `action_space`: gymnax spaces.
+    - `previous_action`, `previous_reward`: whether they are read.
+    """
+
+    encoder: Linear | None
+    observation_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True)
+    previous_action: bool = eqx.field(static=True)
+    previous_reward: bool = eqx.field(static=True)
+
+    def numbers(self, inputs: Inputs) -> Float[Array, " numbers"]:
+        """What is read at one step, as one vector: the observation's numbers come first."""
+        parts = [encode(self.observation_space, inputs.observation)]
+        if self.previous_action:
+            action = encode(self.action_space, inputs.action)
+            parts.append(jnp.where(inputs.begin, 0, action))
+        if self.previous_reward:
+            parts.append(jnp.where(inputs.begin, 0, inputs.reward)[None])
+        return jnp.concatenate(parts)
+
+    def embed(self, numbers: Float[Array, " numbers"]) -> Float[Array, " features"]:
+        """The memory's input, from the numbers that are read."""
+        return numbers if self.encoder is None else jax.nn.relu(self.encoder(numbers))
+
+    def __call__(self, inputs: Inputs) -> Float[Array, " features"]:
+        """Return the memory's input at one step."""
+        return self.embed(self.numbers(inputs))

@@ -1,0 +1,53 @@
+"""Layers without a memory."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Linear(eqx.Module):
+    """A linear layer with orthogonal weights, as policy-gradient methods start it: `W x + b`."""
+
+    w: Float[Array, "outputs inputs"]
+    b: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, scale: float = math.sqrt(2), key: Array):
+        """**Arguments:**
+
+        - `inputs`, `outputs`: widths.
+        - `scale`: singular value of the weights.
+        - `key`: PRNG key.
+        """
+        self.w = jax.nn.initializers.orthogonal(scale)(key, (outputs, inputs))
+        self.b = jnp.zeros(outputs)
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return `W x + b`."""
+        # Input first: a batch of it then stays row-major through the product.
+        return x @ self.w.T + self.b
+
+
+class TwoLayers(eqx.Module):
+    """A hidden layer with a ReLU, and a linear layer."""
+
+    hidden: Linear
+    output: Linear
+
+    def __init__(
+        self, inputs: int, width: int, outputs: int, *, scale: float, keys: tuple[Array, Array]
+    ):
+        """**Arguments:**
+
+        - `inputs`, `width`, `outputs`: widths, from the first layer to the last.
+        - `scale`: singular value of the last layer's weights.
+        - `keys`: PRNG keys of the two layers.
+        """
+        self.hidden = Linear(inputs, width, key=keys[0])
+        self.output = Linear(width, outputs, scale=scale, key=keys[1])
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return the output of one vector."""
+        return self.output(jax.nn.relu(self.hidden(x)))

@@ -1,0 +1,155 @@
+"""A memory with ends, in the memory's four forms."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+import zoo
+from agents.networks.heads import ActorCritic
+from agents.networks.inputs import Features, Inputs
+from agents.networks.layers import Linear, TwoLayers
+from agents.networks.spaces import is_discrete, width
+from zoo.parts.checks import check_counts
+
+
+class Recurrent(eqx.Module):
+    """A network with a memory: features → memory → head.
+
+    It has a cell's four forms and a cell's signature, over `Inputs` in place of `x`: what gradients,
+    actors and `rtrl.accumulate` drive. Episodes begin where `inputs.begin` says so, or `begin`.
+    The state is the memory's, and so is the sensitivity: of the parameters in front of the memory,
+    RTRL's gradient is that of the present segment.
+
+    **Attributes:**
+
+    - `features`: `Inputs` of one step to the memory's input, such as `Features`.
+    - `memory`: any memory of the zoo.
+    - `head`: the memory's output at one step to whatever an algorithm needs, such as `ActorCritic`.
+    """
+
+    features: Callable[[Inputs], Array]
+    memory: zoo.AbstractMemory
+    head: Callable[[Array], Any]
+
+    def init_state(self) -> Any:
+        """Return the memory's state at the beginning of an episode."""
+        return self.memory.init_state()
+
+    def step(self, state: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
+        """Take one step, for acting.
+
+        **Returns:**
+
+        `(state, output)`, the output of the head.
+        """
+        inputs = _beginning(inputs, begin)
+        state, y = self.memory.step(state, self.features(inputs), inputs.begin)
+        return state, self.head(y)
+
+    def scan(self, state: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
+        """Run a sequence; every leaf of `inputs` has a leading time axis.
+
+        **Returns:**
+
+        `(state, outputs)`: after the last step, and of all steps with a leading time axis.
+        """
+        inputs = _beginning(inputs, begin)
+        state, ys = self.memory.scan(state, jax.vmap(self.features)(inputs), inputs.begin)
+        return state, jax.vmap(self.head)(ys)
+
+    def rtrl_init(self) -> Any:
+        """Return the sensitivity at the beginning of an episode."""
+        return self.memory.rtrl_init()
+
+    def rtrl_step(self, carry: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
+        """Take one step whose gradient in the memory's parameters is that of the whole past.
+
+        **Arguments:**
+
+        - `carry`: the memory's `(state, sensitivity)`.
+        - `inputs`: of one step.
+
+        **Returns:**
+
+        `(carry, output)`.
+        """
+        inputs = _beginning(inputs, begin)
+        carry, y = self.memory.rtrl_step(carry, self.features(inputs), inputs.begin)
+        return carry, self.head(y)
+
+    def rtrl_scan(self, carry: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
+        """Run a segment whose gradient in the memory's parameters reaches beyond its start.
+
+        **Arguments:**
+
+        - `carry`: the memory's `(state, sensitivity)` at the start.
+        - `inputs`: of all steps, with a leading time axis.
+
+        **Returns:**
+
+        `(carry, outputs)`, the latter with a leading time axis.
+        """
+        inputs = _beginning(inputs, begin)
+        carry, ys = self.memory.rtrl_scan(carry, jax.vmap(self.features)(inputs), inputs.begin)
+        return carry, jax.vmap(self.head)(ys)
+
+
+def _beginning(inputs: Inputs, begin: Any) -> Inputs:
+    """The inputs, with a caller's episode borders added to their own."""
+    if begin is None or begin is False:
+        return inputs
+    return eqx.tree_at(lambda i: i.begin, inputs, inputs.begin | begin)
+
+
+def actor_critic(
+    observation_space: Any,
+    action_space: Any,
+    memory: zoo.Spec,
+    *,
+    encoder_size: int = 64,
+    head_size: int = 64,
+    previous_action: bool = False,
+    previous_reward: bool = False,
+    key: Array,
+) -> Recurrent:
+    """Make a network whose head gives policy and value.
+
+    **Arguments:**
+
+    - `observation_space`, `action_space`: gymnax spaces.
+    - `memory`: recipe of the memory.
+    - `encoder_size`: width of the layer in front of the memory; 0 for none, so that the memory
+      reads the observation itself.
+    - `head_size`: width of the hidden layer of actor and critic.
+    - `previous_action`, `previous_reward`: whether they are inputs too.
+    - `key`: PRNG key.
+
+    **Raises:**
+
+    `TypeError` for a space that is not supported; `ValueError` for a width that is not one.
+    """
+    check_counts(1, head_size=head_size)
+    check_counts(0, encoder_size=encoder_size)
+    encoder_key, memory_key, *keys = jax.random.split(key, 6)
+    actions = width(action_space)
+    numbers = width(observation_space) + actions * previous_action + previous_reward
+    encoder = Linear(numbers, encoder_size, key=encoder_key) if encoder_size else None
+    cell = memory.build(encoder_size or numbers, memory_key)
+    return Recurrent(
+        features=Features(
+            encoder, observation_space, action_space, previous_action, previous_reward
+        ),
+        memory=cell,
+        head=ActorCritic(
+            actor=TwoLayers(
+                cell.outputs, head_size, actions, scale=0.01, keys=(keys[0], keys[1])
+            ),
+            critic=TwoLayers(cell.outputs, head_size, 1, scale=1.0, keys=(keys[2], keys[3])),
+            log_std=None if is_discrete(action_space) else jnp.zeros(actions),
+            action_space=action_space,
+        ),
+    )

@@ -1,0 +1,258 @@
+"""Checkpoints: one file, written whole or not at all, loaded whole or refused.
+
+The file is a magic line, two lengths and two checksums, a header in JSON and the arrays as
+Equinox serializes them:
+
+    magic | header's length, CRC | arrays' length, CRC | header | arrays
+
+so that the header can be read alone, and damage anywhere is noticed. The header holds the
+libraries' versions, the configuration, the progress, and a manifest of the arrays.
+"""
+
+import io
+import json
+import platform
+import struct
+import zlib
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from agents.running.files import write_whole
+
+MAGIC = b"trace-zoo checkpoint 2\n"
+_SIZES = struct.Struct(">QIQI")
+_LIBRARIES = ("trace-zoo", "jax", "jaxlib", "equinox", "numpy", "optax", "gymnax")
+
+State = TypeVar("State")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be loaded; the message says what is wrong with it."""
+
+
+class Header(NamedTuple):
+    """What a checkpoint says about itself.
+
+    **Attributes:**
+
+    - `config`: the configuration of the run.
+    - `progress`: how far the run had come.
+    - `versions`: the versions of the libraries that wrote it.
+    - `leaves`: path, shape and dtype of every array, in order.
+    """
+
+    config: dict[str, Any]
+    progress: dict[str, Any]
+    versions: dict[str, str]
+    leaves: list[list[Any]]
+
+
+def save(path: str | Path, state: Any, *, config: Mapping, progress: Mapping) -> None:
+    """Write a checkpoint, replacing the one at `path` only once it is complete.
+
+    **Arguments:**
+
+    - `path`: the file to write. Its folder must exist.
+    - `state`: a pytree of arrays; typed PRNG keys are allowed.
+    - `config`: what the run is, for JSON.
+    - `progress`: how far it has come, for JSON.
+
+    **Raises:**
+
+    `OSError` if it cannot be written. The file that was there is then untouched.
+    """
+    buffer = io.BytesIO()
+    eqx.tree_serialise_leaves(buffer, _without_typed_keys(state))
+    arrays = buffer.getvalue()
+    header = Header(dict(config), dict(progress), versions(), _manifest(state))
+    text = json.dumps(header._asdict()).encode()
+    sizes = _SIZES.pack(len(text), zlib.crc32(text), len(arrays), zlib.crc32(arrays))
+    write_whole(path, MAGIC + sizes + text + arrays)
+
+
+def load(path: str | Path, like: State, *, config: Mapping | None) -> tuple[State, dict]:
+    """Load a checkpoint that `save` wrote.
+
+    **Arguments:**
+
+    - `path`: the file.
+    - `like`: a pytree of the structure, shapes and dtypes that are expected; arrays or
+      `jax.ShapeDtypeStruct`s (as from `jax.eval_shape`).
+    - `config`: the configuration that is expected, or `None` to accept any.
+
+    **Returns:**
+
+    The state and the progress.
+
+    **Raises:**
+
+    `CheckpointError` if the file is no checkpoint, is damaged, or holds another configuration or
+    other arrays. Nothing is loaded then.
+    """
+    content = _read(path)
+    header, start = _header(path, content)
+    arrays = content[start:]
+    *_, length, checksum = _SIZES.unpack_from(content, len(MAGIC))
+    if len(arrays) != length:
+        what = "is truncated" if len(arrays) < length else "has grown"
+        raise CheckpointError(
+            f"{path} {what}: {len(arrays)} bytes of arrays, its header says {length}."
+        )
+    if zlib.crc32(arrays) != checksum:
+        raise CheckpointError(f"{path} is damaged: its arrays do not match their checksum.")
+    differing = [] if config is None else differences(header.config, config)
+    if differing:
+        raise CheckpointError(
+            f"{path} is a checkpoint of another configuration:\n"
+            + "\n".join(f"  {line}" for line in differing)
+        )
+    _check_manifest(path, header.leaves, _manifest(like))
+    bare = eqx.tree_deserialise_leaves(io.BytesIO(arrays), _without_typed_keys(like))
+    return _with_typed_keys(bare, like), header.progress
+
+
+def read_header(path: str | Path) -> Header:
+    """Read what a checkpoint says about itself, without its arrays.
+
+    **Raises:**
+
+    `CheckpointError` if the file is no checkpoint, or its header is damaged.
+    """
+    start = _read(path, len(MAGIC) + _SIZES.size)
+    length = _SIZES.unpack_from(start, len(MAGIC))[0] if len(start) > len(MAGIC) + 8 else 0
+    return _header(path, _read(path, len(start) + length))[0]
+
+
+def _read(path: str | Path, count: int = -1) -> bytes:
+    """The first bytes of a checkpoint, or all of them, if it is one."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(min(count, Path(path).stat().st_size) if count >= 0 else -1)
+    except FileNotFoundError:
+        raise CheckpointError(f"There is no checkpoint at {path}.") from None
+    if MAGIC.startswith(content):
+        raise CheckpointError(f"{path} is empty or truncated.")
+    if not content.startswith(MAGIC):
+        ours = content.startswith(MAGIC.split()[0])
+        what = "of another version of trace-zoo" if ours else "not a trace-zoo checkpoint"
+        raise CheckpointError(f"{path} is {what}.")
+    if len(content) < len(MAGIC) + _SIZES.size:
+        raise CheckpointError(f"{path} is truncated: it ends within its header.")
+    return content
+
+
+def _header(path: str | Path, content: bytes) -> tuple[Header, int]:
+    """The header, and where the arrays start."""
+    length, checksum, _, _ = _SIZES.unpack_from(content, len(MAGIC))
+    start = len(MAGIC) + _SIZES.size
+    text = content[start : start + length]
+    if len(text) < length:
+        raise CheckpointError(f"{path} is truncated: it ends within its header.")
+    if zlib.crc32(text) != checksum:
+        raise CheckpointError(f"{path} is damaged: its header does not match its checksum.")
+    return Header(**json.loads(text)), start + length
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that a run depends on, by name."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def differences(stored: Mapping, asked: Mapping) -> list[str]:
+    """Compare two configurations as JSON.
+
+    **Returns:**
+
+    One line for each key that differs, with both values; nested keys are dotted.
+    """
+    old, new = _flatten(_as_json(stored)), _flatten(_as_json(asked))
+    return [
+        f"{key}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _as_json(config: Mapping) -> Any:
+    return json.loads(json.dumps(dict(config)))
+
+
+def _flatten(config: Any, prefix: str = "") -> dict[str, str]:
+    # Values stay as JSON text: that tells 1 from "1" and equates NaN with NaN.
+    if not isinstance(config, dict) or not config:
+        return {prefix: json.dumps(config)}
+    flat: dict[str, str] = {}
+    for key, value in config.items():
+        flat |= _flatten(value, f"{prefix}.{key}" if prefix else key)
+    return flat
+
+
+def _manifest(tree: Any) -> list[list[Any]]:
+    """Path, shape and dtype of each array (`key<fry>` for a typed key), as JSON."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [
+        [jax.tree_util.keystr(path), list(jnp.shape(leaf)), str(jnp.asarray(leaf).dtype)]
+        if isinstance(leaf, bool | int | float | complex)
+        else [jax.tree_util.keystr(path), list(leaf.shape), str(leaf.dtype)]
+        for path, leaf in leaves
+    ]
+
+
+def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
+    there = {leaf[0]: leaf[1:] for leaf in stored}
+    wanted = {leaf[0]: leaf[1:] for leaf in expected}
+    problems = [f"array {name} is missing there" for name in wanted if name not in there]
+    problems += [f"array {name} is not expected" for name in there if name not in wanted]
+    for name in wanted:
+        if name in there and wanted[name] != there[name]:
+            (shape, dtype), (new_shape, new_dtype) = there[name], wanted[name]
+            problems.append(
+                f"array {name} is {dtype}{shape} there, {new_dtype}{new_shape} expected"
+            )
+    if not problems and [leaf[0] for leaf in stored] != [leaf[0] for leaf in expected]:
+        problems.append("the arrays are in another order")
+    if problems:
+        shown = problems[:10] + ([f"and {len(problems) - 10} more"] if problems[10:] else [])
+        raise CheckpointError(
+            f"{path} holds another state:\n" + "\n".join(f"  {line}" for line in shown)
+        )
+
+
+def _is_key(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _without_typed_keys(tree: Any) -> Any:
+    # Equinox cannot write typed keys, so their integers are written instead.
+    def bare(leaf):
+        if not _is_key(leaf):
+            return leaf
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.eval_shape(jax.random.key_data, leaf)
+        return jax.random.key_data(leaf)
+
+    return jax.tree.map(bare, tree)
+
+
+def _with_typed_keys(tree: State, like: State) -> State:
+    def typed(leaf, model):
+        if not _is_key(model):
+            return leaf
+        # The implementation's name is public for a key, not for its ShapeDtypeStruct.
+        names: list[Any] = []
+        jax.eval_shape(lambda key: names.append(jax.random.key_impl(key)), model)
+        return jax.random.wrap_key_data(leaf, impl=names[0])
+
+    return jax.tree.map(typed, tree, like)

@@ -1,0 +1,82 @@
+"""What a run has trained, from its folder."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from agents.acting import Policy
+from agents.agent import AbstractAgent
+from agents.algorithms import agent_class
+from agents.envs import resolve
+from agents.running.checkpoint import load, read_header
+from agents.running.folder import CHECKPOINT
+from agents.running.programs import init_seeds, shapes
+from agents.settings import from_plain
+
+
+def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any, dict]:
+    """Load what a run has trained.
+
+    **Arguments:**
+
+    - `folder`: the run's folder.
+    - `env`: the environment, or a pair with its parameters, where the run was given an object
+      instead of a name.
+
+    **Returns:**
+
+    The agent, its state with a leading axis over seeds, and the run's configuration.
+
+    **Raises:**
+
+    `CheckpointError` if there is no checkpoint, or a damaged one; `ValueError` if the environment
+    has to be given.
+    """
+    path = Path(folder) / CHECKPOINT
+    config = read_header(path).config
+    settings = dict(config["agent"])
+    kind = agent_class(config["algorithm"])
+    if env is not None:
+        resolve(env)
+        settings |= {"env": env, "env_options": {}}
+    agent = from_plain(kind, settings)
+    like = shapes(jax.eval_shape(init_seeds(agent, config["seed"], config["seeds"])))
+    return agent, load(path, like, config=config)[0], config
+
+
+def load_policy(folder: str | Path, *, seed: int = 0, env: Any = None) -> Policy:
+    """Load the policy that a run has trained.
+
+    **Arguments:**
+
+    - `folder`: the run's folder, as given to `agents.train`.
+    - `seed`: which of the run's seeds, counted from 0.
+    - `env`: see `load_run`.
+
+    **Raises:**
+
+    `CheckpointError` without a sound checkpoint; `ValueError` for a seed that the run does not
+    have.
+    """
+    agent, state, _ = load_run(folder, env=env)
+    return policy_of(agent, state, seed)
+
+
+def policy_of(agent: AbstractAgent, state: Any, seed: int = 0) -> Policy:
+    """Return the policy of one seed.
+
+    **Arguments:**
+
+    - `agent`: as `load_run` gives it.
+    - `state`: of all seeds.
+    - `seed`: which of them, counted from 0.
+
+    **Raises:**
+
+    `ValueError` for a seed that the state does not have.
+    """
+    seeds = state.iteration.shape[0]
+    if not 0 <= seed < seeds:
+        raise ValueError(f"`seed` (={seed}) must be in 0 … {seeds - 1}: the run has {seeds} seeds.")
+    return agent.policy(jax.tree.map(lambda x: x[seed], state.learner))

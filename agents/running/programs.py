@@ -1,0 +1,126 @@
+"""The compiled programs of a run: seeds side by side, each program compiled once."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from agents.acting import evaluate
+from agents.agent import AbstractAgent
+
+# `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
+_EVALUATION = 2**31
+
+
+class Programs:
+    """What a run executes.
+
+    **Attributes:**
+
+    - `init`: `() -> state`, with a leading axis over seeds.
+    - `step`: `state -> (state, report)`; the given state's memory is used again.
+    - `evaluate`: `(state, iteration) -> metrics`; only where evaluations were asked for.
+    - `finite`: `state -> {path: [seed]}`, whether every array is finite.
+    - `state`: shapes of the state.
+    - `metrics`, `checked`: names of all scalars, and of those that must be finite.
+    - `compile_seconds`: the time that XLA took.
+    """
+
+    def __init__(self, agent: AbstractAgent, *, seed: int, seeds: int, evaluation_episodes: int):
+        """**Arguments:**
+
+        - `agent`: what is run.
+        - `seed`: the root of all randomness.
+        - `seeds`: how many are run side by side.
+        - `evaluation_episodes`: episodes of each evaluation; 0 for no evaluation.
+        """
+        began = time.perf_counter()
+        self.seed, self.seeds = seed, seeds
+        self.steps_per_iteration = agent.steps_per_iteration
+        # Traced once: an environment's space in the state equals only itself. And lowered from
+        # bare shapes, so that a fresh and a resumed run share one program.
+        lowered = jax.jit(init_seeds(agent, seed, seeds)).lower()
+        self.init, self.state = lowered.compile(), shapes(lowered.out_info)
+        lowered = jax.jit(jax.vmap(agent.iterate), donate_argnums=0).lower(self.state)
+        report = lowered.out_info[1]
+        self.metrics, self.checked = sorted(report.scalars()), frozenset(report.metrics)
+        self.step = lowered.compile()
+        self.finite = jax.jit(_finite_by_leaf)
+        if evaluation_episodes:
+            lowered = jax.jit(_means_of(evaluate_seeds(agent, evaluation_episodes))).lower(
+                self.state.learner, evaluation_keys(seed, 0, seeds)
+            )
+            self.metrics += ["evaluation_length", "evaluation_return"]
+            self.checked |= {"evaluation_length", "evaluation_return"}
+            self._evaluate = lowered.compile()
+        self.compile_seconds = time.perf_counter() - began
+
+    def evaluate(self, state: Any, iteration: int) -> dict[str, Any]:
+        """Return mean return and length of fresh episodes, for each seed."""
+        return self._evaluate(state.learner, evaluation_keys(self.seed, iteration, self.seeds))
+
+
+def init_seeds(agent: AbstractAgent, seed: int, seeds: int) -> Callable[[], Any]:
+    """Return a function that makes the state of all seeds, with a leading axis over them."""
+
+    def init() -> Any:
+        keys = jax.random.split(jax.random.key(seed), seeds)
+        states = jax.vmap(lambda key: agent.init(key=key))(keys)
+        return jax.tree.map(_strong, states)
+
+    return init
+
+
+def evaluate_seeds(agent: AbstractAgent, episodes: int, *, greedy: bool = True) -> Callable:
+    """Return a function that plays whole episodes, `(learners, keys) -> {name: [seed, episode]}`."""
+
+    def one(learner: Any, key: Any) -> dict:
+        policy = agent.policy(learner)
+        return evaluate(agent.actor, policy, episodes=episodes, greedy=greedy, key=key)
+
+    return jax.vmap(one)
+
+
+def _means_of(play: Callable) -> Callable:
+    def evaluate(learners: Any, keys: Any) -> dict:
+        played = play(learners, keys)
+        return {
+            "evaluation_return": jnp.mean(played["returns"], axis=1),
+            "evaluation_length": jnp.mean(played["lengths"].astype(jnp.float32), axis=1),
+        }
+
+    return evaluate
+
+
+def evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
+    """Return keys for evaluating, apart from all keys of training.
+
+    **Arguments:**
+
+    - `seed`: the root of the randomness.
+    - `iteration`: counted from 1; 0 is free for evaluations after training.
+    - `seeds`: how many are needed.
+    """
+    root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
+    return jax.random.split(jax.random.fold_in(root, iteration), seeds)
+
+
+def shapes(tree: Any) -> Any:
+    """Return a state's shapes and dtypes, without what else a compiled program says of it."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
+
+
+def _strong(leaf: Any) -> Any:
+    # A weakly typed leaf would compile the step anew after its first call.
+    return leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.astype(leaf.dtype)
+
+
+def _finite_by_leaf(states: Any) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(states)
+    return {
+        jax.tree_util.keystr(path): jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1)
+        for path, leaf in leaves
+        if jnp.issubdtype(leaf.dtype, jnp.inexact)
+    }

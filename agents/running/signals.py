@@ -1,0 +1,46 @@
+"""Ctrl-C and SIGTERM, as requests to stop."""
+
+import signal
+import threading
+from typing import Any
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was asked to stop, and has written a checkpoint before it did.
+
+    **Arguments:**
+
+    - `message`: where it stopped and how to go on.
+    - `number`: the signal that asked for it.
+    """
+
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.number = number
+
+
+class StopRequest:
+    """Turns the first Ctrl-C or SIGTERM into a request; the second stops at once.
+
+    Use it as a context manager. `number` is the signal that came, or `None`. Outside the main
+    thread, which signals do not reach, it does nothing.
+    """
+
+    def __init__(self):
+        self.number: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "StopRequest":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: Any) -> None:
+        if self.number is not None:
+            raise KeyboardInterrupt
+        self.number = number

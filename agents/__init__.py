@@ -1,6 +1,7 @@
 """Reinforcement learning with a memory: environments, gradients, agents, and how to run them."""
 
 from agents import envs as envs
+from agents.acting import Policy as Policy
 from agents.agent import AbstractAgent as AbstractAgent
 from agents.agent import AgentState as AgentState
 from agents.agent import Report as Report
@@ -10,7 +11,6 @@ from agents.algorithms import register as register
 from agents.learning import BPTT as BPTT
 from agents.learning import RTRL as RTRL
 from agents.learning import TBPTT as TBPTT
-from agents.acting import Policy as Policy
 from agents.networks import Recurrent as Recurrent
 from agents.running import TrainingDiverged as TrainingDiverged
 from agents.running import TrainResult as TrainResult

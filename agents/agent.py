@@ -75,13 +75,18 @@ class AbstractAgent(abc.ABC):
         self.environment  # noqa: B018 - wrong names and options are told now
         self.check()
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most agents have rules, not all
         """Raise `ValueError` or `TypeError` naming a setting, its value and the rule it breaks."""
 
     @cached_property
     def environment(self) -> tuple[Environment, Any]:
         """The environment and its parameters."""
         return resolve(self.env, self.env_options)
+
+    @property
+    def env_name(self) -> str:
+        """What to call the environment: the name given, or an object's own."""
+        return self.env if isinstance(self.env, str) else self.environment[0].name
 
     @property
     def actor(self) -> Actor:

@@ -25,7 +25,11 @@ class Options(dict[str, Any]):
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError("options of an agent cannot be changed: make another agent.")
 
-    __setitem__ = __delitem__ = update = pop = popitem = clear = setdefault = __ior__ = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update: Any = _refuse
+    pop: Any = _refuse
+    popitem = clear = _refuse
+    setdefault: Any = _refuse
 
 
 def _without_lists(value: Any) -> Any:
@@ -80,7 +84,7 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
             )
 
     def value(name: str, given: Any) -> Any:
-        choices = [c for c in _union(annotations[name]) if dataclasses.is_dataclass(c)]
+        choices: list[Any] = [c for c in _union(annotations[name]) if dataclasses.is_dataclass(c)]
         if zoo.Spec in choices:
             return zoo.Spec(**given)
         if not choices or not isinstance(given, Mapping):

@@ -148,7 +148,8 @@ class Actor(eqx.Module):
             for_all(jnp.any(truncated & ~terminated)),
             lambda: behavior.at_end(memory, final),
             lambda: jax.tree.map(
-                lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(behavior.at_end, memory, final)
+                lambda x: jnp.zeros(x.shape, x.dtype),
+                jax.eval_shape(behavior.at_end, memory, final),
             ),
         )
         done = terminated | truncated
@@ -210,7 +211,9 @@ class Actor(eqx.Module):
 
         state, (steps, starts) = jax.lax.scan(one_segment, state, keys)
         rollout = jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), steps)
-        memories = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), starts, state.memory)
+        memories = jax.tree.map(
+            lambda x, end: jnp.concatenate([x, end[None]]), starts, state.memory
+        )
         return state, rollout, memories
 
     def _legal(self, action):

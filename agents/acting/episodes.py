@@ -1,4 +1,4 @@
-"""Whole episodes, with a memory that is carried and reset as in acting: compiled, or on the host."""
+"""Whole episodes, with a memory that is carried and reset as in acting; compiled, or not."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -161,5 +161,3 @@ def play(
             seen = observation, *seen[1:]
         show(state, seen[0])
     return [*played, Episode(total, length, False)] if length else played
-
-

@@ -44,7 +44,9 @@ def register(name: str, kind: type[AbstractAgent]) -> None:
     ]
     if required:
         raise TypeError(f"`kind` (={kind.__name__}) needs defaults for: {', '.join(required)}.")
-    if _AGENTS.get(name, kind) is not kind:
+    before = _AGENTS.get(name, kind)
+    # The same definition once more, as where a notebook's cell is run again, takes its place.
+    if (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
         raise ValueError(f"`name` (={name!r}) is that of {_AGENTS[name].__name__}: choose another.")
     taken = name_of(kind, default=name)
     if taken != name:

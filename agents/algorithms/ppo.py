@@ -159,7 +159,7 @@ class PPO(AbstractAgent):
             )
         if self.normalize_observation and not isinstance(self._observation_space, spaces.Box):
             raise ValueError(
-                f"`normalize_observation` (=True) needs a Box observation; {self.env} has "
+                f"`normalize_observation` (=True) needs a Box observation; {self.env_name} has "
                 f"{self._observation_space!r}."
             )
 
@@ -225,8 +225,10 @@ class PPO(AbstractAgent):
     def policy(self, learner: Learner) -> Policy:
         """Return the network's policy, with the statistics of observations."""
         env, params = self.environment
-        behavior = ByPolicy(learner.network, learner.observation_statistics)
-        return Policy(behavior, env.action_space(params))
+        return Policy(self._behavior(learner), env.action_space(params))
+
+    def _behavior(self, learner: Learner) -> ByPolicy:
+        return ByPolicy(learner.network, learner.observation_statistics)
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Collect one rollout and learn from it.
@@ -237,7 +239,7 @@ class PPO(AbstractAgent):
         """
         learner, actors = state.learner, state.actors
         key, rollout_key, update_key = jax.random.split(state.key, 3)
-        behavior = self.policy(learner).behavior
+        behavior = self._behavior(learner)
         acting, rollout, memories = self.actor.collect(
             behavior,
             actors.acting,
@@ -327,7 +329,9 @@ class PPO(AbstractAgent):
         policy_term = clipped_surrogate(ratio, standardize(sample.advantage), clip=self.clip)
         value_term = value_loss(value, sample.value, sample.target, clip=self.value_clip)
         entropy = jnp.mean(policy.entropy())
-        loss = policy_term + self.value_coefficient * value_term - self.entropy_coefficient * entropy
+        loss = (
+            policy_term + self.value_coefficient * value_term - self.entropy_coefficient * entropy
+        )
         return loss, {
             "loss": loss,
             "policy_loss": policy_term,

@@ -214,14 +214,9 @@ class Tabular(AbstractAgent):
         observation, env_state = env.reset(reset_key, params)
         table = jnp.full(self._shape, self.initial_value, jnp.float32)
         row = table_index(self._space, observation)
-        acting = Acting(
-            jnp.zeros_like(table),
-            env_state,
-            row,
-            *choose(table, row, self.epsilon, act_key),
-            jnp.float32(0),
-            jnp.float32(0),
-        )
+        action, greedy = choose(table, row, self.epsilon, act_key)
+        nothing = jnp.float32(0)
+        acting = Acting(jnp.zeros_like(table), env_state, row, action, greedy, nothing, nothing)
         actors = jax.tree.map(lambda x: x[None], acting)
         return AgentState(table, actors, None, jnp.zeros((), jnp.int32), key)
 
@@ -271,4 +266,6 @@ class Tabular(AbstractAgent):
         total, length = now.episode_return + reward, now.episode_length + 1
         ended = jnp.stack([jnp.where(done, x, 0) for x in (total, length, jnp.float32(1))])
         total, length = jnp.where(done, 0, total), jnp.where(done, 0, length)
-        return (table, Acting(trace, env_state, row, *chosen, total, length)), (ended, error)
+        action, greedy = chosen
+        now = Acting(trace, env_state, row, action, greedy, total, length)
+        return (table, now), (ended, error)

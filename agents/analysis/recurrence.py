@@ -110,7 +110,7 @@ def _eigenvalues(memory, state, x):
     if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
         return _complex(memory.coefficients(x)[0])
     if isinstance(memory, zoo.AbstractTwoAxisCell):
-        a, b = memory.coefficients(memory.recurrence(), x[None])
+        a, b = memory.coefficients(memory.recurrence_parameters(), x[None])
         return _complex(jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]))
 
     def step(numbers):

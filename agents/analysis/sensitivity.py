@@ -90,8 +90,8 @@ def episode_sensitivities(
     """
     if not isinstance(policy.behavior, ByPolicy):
         raise TypeError(
-            f"`policy` (of {type(policy.behavior).__name__}) must be that of an agent with a policy "
-            "and a value, such as agents.PPO."
+            f"`policy` (of {type(policy.behavior).__name__}) must be that of an agent with a "
+            "policy and a value, such as agents.PPO."
         )
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     for name, count in (("episodes", episodes), ("max_steps", limit)):

@@ -1,27 +1,23 @@
 """`python -m agents play`: watch an agent, or random actions, in an environment."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 from gymnax.environments.environment import Environment
-from jaxtyping import Array
 from rich.console import Console
-from rich.table import Table
 
 from agents import envs
-from agents.cli import Count, KeyValues, Switch, make_environment, parse_options
-from agents.policy import Policy, policy_of
-from agents.ppo import PPO
-from agents.training import load_run
+from agents.acting import Policy
+from agents.acting.episodes import play
+from agents.cli.options import Command, Count, KeyValues, Switch, parse_options
+from agents.cli.tables import table
+from agents.running.load import load_run, policy_of
 
 
-@dataclass(frozen=True)
-class Play:
+@dataclass(frozen=True, kw_only=True)
+class Play(Command):
     """Play episodes and write them as a GIF, or as a page of HTML for a robot of brax."""
 
     out: Path
@@ -46,7 +42,7 @@ class Play:
     """Frames per second of a GIF, from 0.1 to 50; 5 by default."""
 
     def __call__(self, console: Console) -> None:
-        """Writes the film and prints return and length of each episode."""
+        """Write the film and print return and length of each episode."""
         for name in ("episodes", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name} (={getattr(self, name)}) must be at least 1")
@@ -72,11 +68,11 @@ class Play:
             envs.save_brax_html(env, shown, self.out)
         else:
             envs.save_gif(shown, self.out, fps=5.0 if self.fps is None else self.fps)
-        table = Table("episode", "return", "length", title=env.name, title_justify="left")
+        rows = table(env.name, ["episode", "return", "length"])
         for number, episode in enumerate(played, 1):
             cut = "" if episode.complete else f", cut off by --steps {self.steps}"
-            table.add_row(str(number), f"{episode.total:.3f}", f"{episode.length}{cut}")
-        console.print(table)
+            rows.add_row(str(number), f"{episode.total:.3f}", f"{episode.length}{cut}")
+        console.print(rows)
         console.print(f"film: {self.out}", soft_wrap=True, highlight=False)
 
     def _players(self) -> tuple[Environment, Any, Policy | None]:
@@ -87,13 +83,13 @@ class Play:
                 raise ValueError("--env or --checkpoint must be given")
             if self.sample or self.agent:
                 raise ValueError("--sample and --agent have no meaning without --checkpoint")
-            return *make_environment(self.env, options), None
-        algorithm, state, _ = load_run(self.checkpoint, PPO.from_dict)
-        name = algorithm.env if self.env is None else self.env
-        if name == algorithm.env:
-            options = {**algorithm.env_options, **options}
-        env, params = make_environment(name, options)
-        theirs, their_params = algorithm.environment
+            return *_make(self.env, options), None
+        agent, state, _ = load_run(self.checkpoint)
+        name = agent.env_name if self.env is None else self.env
+        if name == agent.env_name:
+            options = {**agent.env_options, **options}
+        env, params = _make(name, options)
+        theirs, their_params = agent.environment
         for what in ("observation_space", "action_space"):
             given = getattr(env, what)(params)
             trained = getattr(theirs, what)(their_params)
@@ -102,100 +98,14 @@ class Play:
                     f"--env (={name}) has another {what} than {self.checkpoint} was trained with: "
                     f"{given!r} instead of {trained!r}"
                 )
-        return env, params, policy_of(state, self.agent)
+        return env, params, policy_of(agent, state, self.agent)
 
 
-class Episode(NamedTuple):
-    """What an episode came to.
-
-    **Attributes:**
-
-    - `total`: its return, without discount.
-    - `length`: its steps.
-    - `complete`: whether it has ended.
-    """
-
-    total: float
-    length: int
-    complete: bool
-
-
-def play(
-    env: Environment,
-    params: Any,
-    policy: Policy | None,
-    show: Callable[[Any, Any], None],
-    *,
-    episodes: int,
-    steps: int,
-    sample: bool = False,
-    key: Array,
-) -> list[Episode]:
-    """Play episodes one after the other, and show every state.
-
-    The last state of an episode is shown too, unless a wrapper or another package resets the
-    environment itself and hides it.
-
-    **Arguments:**
-
-    - `env`: the environment.
-    - `params`: its parameters.
-    - `policy`: chooses the actions; random ones without it.
-    - `show`: called with each state and its observation.
-    - `episodes`: how many, at most.
-    - `steps`: how many in all episodes together, at most.
-    - `sample`: draw the policy's actions instead of taking the most probable ones.
-    - `key`: PRNG key.
-
-    **Returns:**
-
-    The episodes; the last one is not complete if the steps did not suffice.
-    """
-    # Wrappers and environments of other packages have no step without a reset.
-    resets_itself = type(env).step_env is Environment.step_env
-
-    @eqx.filter_jit
-    def advance(policy: Policy | None, carried: Any, seen: tuple, state: Any, key: Array) -> Any:
-        key_action, key_step = jax.random.split(key)
-        if policy is None:
-            action = env.action_space(params).sample(key_action)
-        else:
-            drawn_with = key_action if sample else None
-            carried, action = policy.act(carried, *seen, key=drawn_with)
-        if resets_itself:
-            observation, state, reward, *ends, _ = env.step(key_step, state, action, params)
-        else:
-            observation, state, reward, terminated, _ = env.step_env(
-                key_step, state, action, params
-            )
-            ends = terminated, env.is_truncated(state, params)
-        return carried, (observation, ends[0] | ends[1], reward), state
-
-    played = []
-    total, length = 0.0, 0
-    key_reset, key = jax.random.split(key)
-    observation, state = env.reset(key_reset, params)
-    carried = None if policy is None else policy.init_state()
-    seen = observation, jnp.bool_(True), jnp.float32(0)
-    show(state, observation)
-    for step in range(steps):
-        key_step, key_reset = jax.random.split(jax.random.fold_in(key, step))
-        carried, seen, state = advance(policy, carried, seen, state, key_step)
-        total, length = total + float(seen[2]), length + 1
-        ended = bool(seen[1])
-        if not (ended and resets_itself):
-            show(state, seen[0])
-        if not ended:
-            continue
-        played.append(Episode(total, length, True))
-        if len(played) == episodes:
-            return played
-        total, length = 0.0, 0
-        if not resets_itself:
-            observation, state = env.reset(key_reset, params)
-            seen = observation, *seen[1:]
-        show(state, seen[0])
-    return [*played, Episode(total, length, False)] if length else played
+def _make(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
+    try:
+        return envs.make(name, **options)
+    except TypeError as error:
+        raise ValueError(f"--env-options: {error}") from error
 
 
 def _is_brax(env: Any) -> bool:

@@ -31,7 +31,7 @@ def discounted_return(
 def next_values(
     value: Reward, last_value: Float[Array, "*batch"], done: Flag, final_value: Reward
 ) -> Reward:
-    """Return the value of what followed each step: of the next observation, or of the episode's last one.
+    """Return the value of what followed each step: the next observation, or the episode's last.
 
     **Arguments:**
 

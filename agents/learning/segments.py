@@ -37,7 +37,7 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
 
 
 def to_starts(carries: PyTree) -> PyTree:
-    """Flatten carries at the segments' starts, `[segment, env, ...]`, in the order of `to_segments`.
+    """Flatten carries at segments' starts, `[segment, env, ...]`, in the order of `to_segments`.
 
     **Arguments:**
 

@@ -19,9 +19,9 @@ from zoo.parts.checks import check_counts
 class Recurrent(eqx.Module):
     """A network with a memory: features → memory → head.
 
-    It has a cell's four forms and a cell's signature, over `Inputs` in place of `x`: what gradients,
-    actors and `rtrl.accumulate` drive. Episodes begin where `inputs.begin` says so, or `begin`.
-    The state is the memory's, and so is the sensitivity: of the parameters in front of the memory,
+    It has a cell's four forms and a cell's signature, over `Inputs` in place of `x`: what
+    gradients, actors and `rtrl.accumulate` drive. Episodes begin where `inputs.begin` says so, or
+    `begin`. The state is the memory's, and so is the sensitivity: of the parameters in front of the memory,
     RTRL's gradient is that of the present segment.
 
     **Attributes:**
@@ -145,9 +145,7 @@ def actor_critic(
         ),
         memory=cell,
         head=ActorCritic(
-            actor=TwoLayers(
-                cell.outputs, head_size, actions, scale=0.01, keys=(keys[0], keys[1])
-            ),
+            actor=TwoLayers(cell.outputs, head_size, actions, scale=0.01, keys=(keys[0], keys[1])),
             critic=TwoLayers(cell.outputs, head_size, 1, scale=1.0, keys=(keys[2], keys[3])),
             log_std=None if is_discrete(action_space) else jnp.zeros(actions),
             action_space=action_space,

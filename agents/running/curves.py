@@ -1,6 +1,6 @@
 """Learning curves, drawn with a confidence band over seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 

@@ -74,7 +74,7 @@ def init_seeds(agent: AbstractAgent, seed: int, seeds: int) -> Callable[[], Any]
 
 
 def evaluate_seeds(agent: AbstractAgent, episodes: int, *, greedy: bool = True) -> Callable:
-    """Return a function that plays whole episodes, `(learners, keys) -> {name: [seed, episode]}`."""
+    """Return `(learners, keys) -> {name: [seed, episode]}`, which plays whole episodes."""
 
     def one(learner: Any, key: Any) -> dict:
         policy = agent.policy(learner)

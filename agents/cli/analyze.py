@@ -1,0 +1,66 @@
+"""`python -m agents analyze`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from agents.analysis import draw_sensitivity, episode_sensitivities, value_memory_length
+from agents.cli.options import Command, Count
+from agents.cli.tables import table
+from agents.running.load import load_run, policy_of
+from agents.running.programs import evaluation_keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analyze(Command):
+    """Draw how far back the observations lie that the agents' value of an episode's end depends
+    on."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    out: Path | None = None
+    """The figure to write; sensitivity.png in the run's folder by default."""
+    episodes: Count = 16
+    """Episodes for each seed."""
+    max_steps: Count | None = None
+    """Where episodes are cut; the environment's own limit by default."""
+    fraction: float = 0.9
+    """Of the sensitivity, that the value memory has to hold."""
+    reward_memory_length: Count | None = None
+    """How many of the newest observations the reward depends on, to be drawn as well."""
+    seed: int = 0
+    """Root of the randomness."""
+
+    def __call__(self, console: Console) -> None:
+        """Write the figure and prints the value memory length of each seed."""
+        agent, state, config = load_run(self.run)
+        keys = evaluation_keys(self.seed, 0, config["seeds"])
+        rows = table(
+            f"{agent.env_name}: value memory length for {self.fraction:.0%} of the sensitivity",
+            ["seed", "observations", "mean episode length"],
+        )
+        found = {}
+        for seed, key in enumerate(keys):
+            found[f"seed {seed}"] = sensitivities = episode_sensitivities(
+                agent.actor,
+                policy_of(agent, state, seed),
+                episodes=self.episodes,
+                max_steps=self.max_steps,
+                key=key,
+            )
+            length = value_memory_length(sensitivities, self.fraction)
+            steps = np.mean([len(values) for values in sensitivities])
+            rows.add_row(str(seed), str(length), f"{steps:.1f}")
+        out = self.run / "sensitivity.png" if self.out is None else self.out
+        draw_sensitivity(
+            found,
+            out,
+            reward_memory_length=self.reward_memory_length,
+            fraction=self.fraction,
+            title=agent.env_name,
+        )
+        console.print(rows)
+        console.print(f"figure: {out}", soft_wrap=True, highlight=False)

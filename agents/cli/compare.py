@@ -1,0 +1,59 @@
+"""`python -m agents compare`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from agents.cli.options import Command, Count
+from agents.cli.tables import interval, table
+from agents.running.curves import learning_curve, smooth
+from agents.running.scalars import default_metric, read_scalars
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(Command):
+    """Draw several runs into one figure, and print their final values."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """The runs' folders."""
+    out: Path = Path("comparison.png")
+    """The figure to write."""
+    metric: str | None = None
+    """What to compare; the evaluation's return if all runs have it, else the rollouts'."""
+    smoothing: Count = 1
+    """Average over so many points of each seed."""
+    labels: tuple[str, ...] = ()
+    """Names of the runs in the figure; their folders' by default."""
+    title: str | None = None
+    """Written above the figure."""
+
+    def __call__(self, console: Console) -> None:
+        """Write the figure and prints the table."""
+        labels = self.labels or _labels(self.runs)
+        if len(set(labels)) != len(self.runs):
+            raise ValueError(
+                f"--labels ({', '.join(labels)}) must be one different name for each of the "
+                f"{len(self.runs)} runs"
+            )
+        runs = dict(zip(labels, self.runs, strict=True))
+        scalars = {label: read_scalars(folder) for label, folder in runs.items()}
+        metric = self.metric or default_metric(list(scalars.values()))
+        rows = table(f"final {metric}", ["run", "seeds", "steps", "mean", "min", "max"])
+        for label, run in scalars.items():
+            steps, values = run.curve(metric)
+            final = smooth(values, self.smoothing)[-1]
+            low, high = f"{np.nanmin(final):.3f}", f"{np.nanmax(final):.3f}"
+            rows.add_row(label, str(len(final)), f"{steps[-1]:,}", interval(final), low, high)
+        options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
+        learning_curve(runs, self.out, **options)
+        console.print(rows)
+        console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
+
+
+def _labels(runs: Sequence[Path]) -> tuple[str, ...]:
+    names = tuple(run.resolve().name for run in runs)
+    return names if len(set(names)) == len(names) else tuple(str(run) for run in runs)

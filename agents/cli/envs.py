@@ -1,0 +1,43 @@
+"""`python -m agents envs`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from agents import envs
+from agents.cli.options import Command
+from agents.cli.tables import table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envs(Command):
+    """List the environments."""
+
+    filter: str = ""
+    """Only those whose name contains this text."""
+
+    def __call__(self, console: Console) -> None:
+        """Print a table."""
+        found = [name for name in envs.names() if self.filter.lower() in name.lower()]
+        if not found:
+            raise ValueError(f"no environment's name contains {self.filter!r}")
+        rows = table(None, ["environment", "observation", "action", "steps at most"])
+        for name in found:
+            rows.add_row(name, *_describe(name))
+        console.print(rows)
+
+
+def _describe(name: str) -> tuple[str, str, str]:
+    try:
+        env, params = envs.make(name)
+    except ModuleNotFoundError as error:  # an optional package, and the line that installs it
+        return escape(str(error)), "–", "–"
+    spaces = env.observation_space(params), env.action_space(params)
+    return _space(spaces[0]), _space(spaces[1]), str(envs.episode_steps(env, params))
+
+
+def _space(space: Any) -> str:
+    kind, count = type(space).__name__, getattr(space, "n", None)
+    return f"{kind}({count})" if count is not None else f"{kind}{getattr(space, 'shape', '')}"

@@ -1,0 +1,107 @@
+"""`python -m agents train`."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from agents.agent import AbstractAgent
+from agents.algorithms import names
+from agents.cli.options import Command, Count, Switch, make_agent, options_of
+from agents.cli.tables import interval
+from agents.running import train
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How long, how often and where to."""
+
+    out: Path
+    """Folder for curves, logs and the checkpoint: new or empty, or with --resume that of the run
+    to go on with."""
+    steps: Count = 1_000_000
+    """Environment steps for each seed, such as 1e6; with --resume it may be larger than before."""
+    seeds: Count = 1
+    """Seeds trained side by side."""
+    seed: int = 0
+    """Root of all randomness."""
+    resume: Switch = False
+    """Go on from the checkpoint in --out."""
+    evaluate_every: Count | None = None
+    """Iterations between evaluations; about 20 evaluations by default; 0 for none."""
+    evaluation_episodes: Count = 64
+    """Episodes of each evaluation, for each seed."""
+    checkpoint_every: Count | None = None
+    """Iterations between checkpoints; about 20 checkpoints by default."""
+    progress: Literal["auto", "bar", "lines", "none"] = "auto"
+    """How to report progress; auto is a bar on a terminal and lines elsewhere."""
+
+
+def train_command(kind: type[AbstractAgent]) -> type:
+    """Make the command that trains an algorithm, with options read off its class.
+
+    **Arguments:**
+
+    - `kind`: the algorithm's class.
+
+    **Returns:**
+
+    A dataclass for tyro, called as `command(console)`.
+    """
+    fields: list[Any] = [
+        (
+            "algorithm",
+            Annotated[
+                Literal[names()],  # pyright: ignore[reportInvalidTypeForm]
+                tyro.conf.arg(help="What learns; each has options of its own."),
+            ],
+            "ppo",
+        ),
+        ("agent", options_of(kind)),
+        ("running", RunOptions),
+    ]
+    if any(f.name == "anneal_steps" for f in dataclasses.fields(kind)):
+        words = (
+            "Let the learning rate fall linearly to zero over --steps, which then cannot change on "
+            "resuming."
+        )
+        fields.append(("anneal", Annotated[Switch, tyro.conf.arg(help=words)], False))
+
+    def run(self: Any, console: Console) -> None:
+        _run(kind, self, console)
+
+    made = dataclasses.make_dataclass(
+        "Train", fields, bases=(Command,), namespace={"__call__": run}, frozen=True, kw_only=True
+    )
+    made.__doc__ = "Train an agent and leave a folder with its curves, logs and checkpoint."
+    return made
+
+
+def _run(kind: type[AbstractAgent], command: Any, console: Console) -> None:
+    run: RunOptions = command.running
+    changed = {"anneal_steps": run.steps} if getattr(command, "anneal", False) else {}
+    shown: Any = {"auto": True, "none": False}.get(run.progress, run.progress)
+    result = train(
+        make_agent(kind, command.agent, **changed),
+        steps=run.steps,
+        seeds=run.seeds,
+        seed=run.seed,
+        out=run.out,
+        resume=run.resume,
+        evaluate_every=run.evaluate_every,
+        evaluation_episodes=run.evaluation_episodes,
+        checkpoint_every=run.checkpoint_every,
+        progress=shown,
+    )
+    name = "evaluation_return" if "evaluation_return" in result.metrics else "return"
+    values = result.metrics.get(name, np.array([np.nan]))
+    console.print(
+        f"{result.folder}: {name} {interval(values)} after {result.env_steps:,} steps of each "
+        f"seed (seeds: {run.seeds}); {result.steps_per_second:,.0f} steps/s, compiled in "
+        f"{result.compile_seconds:.1f} s",
+        highlight=False,
+    )

@@ -138,6 +138,8 @@ _REMEMBERING = (
     ),
     Case("CartPole-v1", {"external_memory": "B2"}, slow=True),
     Case("Pendulum-v1", {"external_memory": "K1"}, slow=True),
+    Case("hallway_keys", {"external_memory": "OA2"}, slow=True),
+    Case("Breakout-MinAtar", {"external_memory": "OA1"}, slow=True, heavy=True),
     Case("hallway_cookie", slow=True),
     Case("hallway_keys", slow=True),
     Case("MemoryS7", slow=True),

@@ -67,8 +67,8 @@ class Probe(Environment):
 class Reference:
     """The rules of `ExternalMemory`, one list of slots."""
 
-    def __init__(self, kind, k, boxes):
-        self.kind, self.k, self.boxes = kind, k, boxes
+    def __init__(self, kind, k, boxes, counts):
+        self.kind, self.k, self.boxes, self.counts = kind, k, boxes, counts
         self.empty()
 
     def empty(self):
@@ -78,7 +78,12 @@ class Reference:
         if self.kind == "B":
             self.bits = [int(bit) for bit in reversed(f"{write:b}".zfill(self.k))][: self.k]
         elif self.kind == "K" or write:
-            kept = list(observation) + (list(action) if self.kind == "OA" else [])
+            kept = list(observation)
+            if self.kind == "OA" and not self.boxes:
+                kept += list(action)
+            elif self.kind == "OA":
+                for number, count in zip(action, self.counts, strict=True):
+                    kept += [float(number == value) for value in range(count)]
             self.slots = [kept, *self.slots][: self.k]
 
     def seen(self, observation, numbers):
@@ -99,7 +104,8 @@ GRID = [(D4, D3, f"{kind}{k}") for kind in ("K", "B", "O", "OA") for k in (0, 1,
 OTHERS = [
     *((PAIR, D3, memory) for memory in ("K2", "B1", "O1", "OA2")),
     *((D4, MOVES, memory) for memory in ("K1", "B2", "O2", "OA1")),
-    *((BOX, D3, memory) for memory in ("K2", "B2", "O2", "O0")),
+    *((BOX, D3, memory) for memory in ("OA2", "K2", "B2", "O2", "O0", "OA0")),
+    *((BOX, MOVES, memory) for memory in ("O2", "OA2", "K1")),
     (BOX, TORQUE, "K1"),
     (D4, TORQUE, "K2"),
 ]
@@ -116,7 +122,7 @@ QUICK = ("K2", "B2", "O2", "OA2")
 @pytest.mark.parametrize(
     ("observations", "actions", "memory"),
     [
-        pytest.param(*row, marks=() if row in GRID and row[2] in QUICK else pytest.mark.slow)
+        pytest.param(*row, marks=() if row[1] is D3 and row[2] in QUICK else pytest.mark.slow)
         for row in GRID + OTHERS
     ],
     ids=describe,
@@ -143,9 +149,11 @@ def test_update_rules(observations, actions, memory):
 
     kind, k = memory.rstrip("0124"), int(memory[-1])
     boxes = isinstance(observations, spaces.Box)
-    reference = Reference(kind, k, boxes)
+    counts = {D3: (3,), MOVES: (2, 5)}.get(actions, ())
+    reference = Reference(kind, k, boxes, counts)
     size = own.shape[1]
-    numbers = size + (passed.shape[1] if kind == "OA" else 0)
+    numbers = size + (0 if kind != "OA" else sum(counts) if boxes else len(counts))
+    assert len(first) == size + k * (1 if kind == "B" else numbers + boxes)
     present = np.ravel(state.env_state.observation)
     np.testing.assert_allclose(first, reference.seen(present, numbers), rtol=1e-6)
     base = actions.n if isinstance(actions, spaces.Discrete) else None
@@ -263,7 +271,7 @@ def test_every_environment_takes_the_kinds_that_its_spaces_allow():
             "K1": discrete[0] or isinstance(observation, spaces.Box),
             "B1": discrete[1],
             "O1": discrete[1],
-            "OA1": discrete[0] and discrete[1],
+            "OA1": discrete[1],
         }
         for memory in KINDS:
             if allowed[memory]:
@@ -292,10 +300,10 @@ def test_every_environment_takes_the_kinds_that_its_spaces_allow():
             r"those of Pendulum-v1 are Box",
         ),
         (
-            "CartPole-v1",
+            "Pendulum-v1",
             "OA1",
-            r"`external_memory` \(='OA1'\) needs observations that are Discrete or MultiDiscrete, "
-            r"but those of CartPole-v1 are Box",
+            r"`external_memory` \(='OA1'\) needs actions that are Discrete or MultiDiscrete, but "
+            r"those of Pendulum-v1 are Box",
         ),
     ],
 )

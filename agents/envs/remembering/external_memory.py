@@ -9,6 +9,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Int32, PRNGKeyArray
 
+from ..core.encoding import encode, width
 from ..core.spaces import MultiDiscrete
 from ..wrappers.base import Step, Wrapper
 
@@ -60,8 +61,8 @@ class ExternalMemory(Wrapper):
     **The observation.** Over discrete observations it is a `MultiDiscrete` vector: the
     environment's own numbers, then the bits, or slot after slot from the newest. In a slot every
     number is increased by 1, and 0 is empty. Over a `Box` it is a float32 vector: the observation,
-    flattened, then the bits, or slot after slot, each a 1 (0 where it is empty) and the flattened
-    observation (zeros where it is empty). `OA` needs discrete observations.
+    flattened, then the bits, or slot after slot, each a 1, the flattened observation and for `OA`
+    the action one-hot, one block for each of its numbers; an empty slot is all zeros.
 
     The write takes effect together with the step: `info["final_observation"]` has the memory after
     the episode's last write. Everything else is the environment's own.
@@ -85,11 +86,8 @@ class ExternalMemory(Wrapper):
         self.memory = memory
         self.kind, self.k = parse(memory)
         observation, action = self._spaces(env.default_params)
-        if not _is_discrete(observation):
-            if not isinstance(observation, spaces.Box):
-                raise ValueError(self._unsuited("Discrete, MultiDiscrete or Box", observation))
-            if self.kind == "OA":
-                raise ValueError(self._unsuited("Discrete or MultiDiscrete", observation))
+        if not (_is_discrete(observation) or isinstance(observation, spaces.Box)):
+            raise ValueError(self._unsuited("Discrete, MultiDiscrete or Box", observation))
         if self.kind != "K" and not _is_discrete(action):
             raise ValueError(self._unsuited("Discrete or MultiDiscrete", action, "actions"))
         if self.kind != "K" and self._writes * max(_counts(action)) > _MOST_ACTIONS:
@@ -167,7 +165,9 @@ class ExternalMemory(Wrapper):
         if self.kind == "B":
             lows, highs = [zero], [one]
         else:
-            lows, highs = [zero, jnp.minimum(low, 0)], [one, jnp.maximum(high, 0)]
+            acted = jnp.zeros(width(action) if self.kind == "OA" else 0, jnp.float32)
+            lows = [zero, jnp.minimum(low, 0), acted]
+            highs = [one, jnp.maximum(high, 0), acted + 1]
         low = jnp.concatenate([low, *lows * self.k])
         high = jnp.concatenate([high, *highs * self.k])
         return spaces.Box(low, high, low.shape, jnp.float32)
@@ -194,7 +194,7 @@ class ExternalMemory(Wrapper):
         `info`, in which `final_observation` is the observation before a reset.
         """
         own, write = self._split(action, params)
-        written = self._write(state, own, write)
+        written = self._write(state, own, write, params)
         observation, env_state, reward, terminated, truncated, info = self.env.step(
             key, state.env_state, own, params
         )
@@ -219,21 +219,25 @@ class ExternalMemory(Wrapper):
         """A memory that holds nothing."""
         if self.kind == "B":
             return jnp.zeros((self.k,), jnp.int32)
-        numbers = len(observation) + (observation.dtype != jnp.int32)  # a flag in a vector's slot
-        if self.kind == "OA":
-            numbers += len(_counts(self._spaces(params)[1]))
-        return jnp.zeros((self.k, numbers), observation.dtype)
+        _, action = self._spaces(params)
+        slot = self._slot(observation, jnp.zeros(action.shape, jnp.int32), params)
+        return jnp.zeros((self.k, len(slot)), slot.dtype)
 
-    def _write(self, state: EnvState, action: Any, write: Int32[Array, ""]) -> Array:
+    def _slot(self, observation: Array, action: Any, params: Any) -> Array:
+        """What is pushed of an observation and the action that was chosen on it."""
+        vector = observation.dtype != jnp.int32
+        parts = [jnp.ones(1, jnp.float32), observation] if vector else [observation + 1]
+        if self.kind == "OA":
+            _, space = self._spaces(params)
+            action = jnp.asarray(action, jnp.int32)
+            parts.append(encode(space, action) if vector else jnp.atleast_1d(action) + 1)
+        return jnp.concatenate(parts)
+
+    def _write(self, state: EnvState, action: Any, write: Int32[Array, ""], params: Any) -> Array:
         """The memory after an action."""
         if self.kind == "B":
             return (write >> jnp.arange(self.k, dtype=jnp.int32)) & 1
-        if state.observation.dtype == jnp.int32:
-            slot = state.observation + 1
-            if self.kind == "OA":
-                slot = jnp.concatenate([slot, jnp.atleast_1d(jnp.asarray(action, jnp.int32)) + 1])
-        else:
-            slot = jnp.concatenate([jnp.ones(1, jnp.float32), state.observation])
+        slot = self._slot(state.observation, action, params)
         pushed = jnp.concatenate([slot[None], state.memory])[: self.k]
         return pushed if self.kind == "K" else jnp.where(write == 1, pushed, state.memory)
 

@@ -20,13 +20,12 @@ STAMP := $(VENV)/.trace-zoo
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
     $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
 
-.PHONY: help train test test-all docs serve lint format bench clean
+.PHONY: help train test test-slow test-all docs serve lint format bench mutants clean
 
 help:
 	@echo "make train     train an RTU with RTRL on RepeatPreviousEasy (STEPS, SEEDS, OUT)"
-	@echo "make test      the quick tests"
-	@echo "make test-all  every test"
-	@echo "make lint      ruff and pyright"
+	@echo "make test      the quick tests (make test-slow: all others, make test-all: every test)"
+	@echo "make lint      layout, style, direction of imports, dependencies and types"
 	@echo "make format    format the source and sort the imports"
 	@echo "make docs      build the documentation into site/ (make serve: watch it)"
 	@echo "make bench     the benchmarks"
@@ -48,14 +47,19 @@ train: $(STAMP)
 	    --gradient rtrl --segment 8 --steps $(STEPS) --seeds $(SEEDS) --out $(OUT)
 
 test: $(STAMP)-test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-slow: $(STAMP)-test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 test-all: $(STAMP)-test
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(STAMP)-test
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m ruff check
+	$(BIN)/lint-imports
+	$(BIN)/deptry scan rtrl zoo agents
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
 
 format: $(STAMP)-test
@@ -70,6 +74,7 @@ serve: $(STAMP)-docs
 
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.scans
+	$(BIN)/python -m benchmarks.newton
 	$(BIN)/python -m benchmarks.gradients
 	$(BIN)/python -m benchmarks.ppo
 	$(BIN)/python -m benchmarks.zoo

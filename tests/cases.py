@@ -208,11 +208,3 @@ def for_each(
     quick = [case.name for case in cases] if quick is None else quick
     rows = slow_but(quick, cases, lambda case: case.name)
     return pytest.mark.parametrize("case", rows, ids=lambda case: case.name)
-
-
-def row_of(nodeid: str) -> str | None:
-    """The name of the row that a test is about, from pytest's name of the test."""
-    parameters = nodeid.partition("[")[2].removesuffix("]")
-    names = (case.name for case in CELLS)
-    found = [n for n in names if parameters == n or parameters.endswith(f"-{n}")]
-    return max(found, key=len, default=None)

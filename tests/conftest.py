@@ -5,9 +5,7 @@ The session runs with 64-bit types enabled, because most tests compare two exact
 or takes the `float32` fixture, which restores JAX's usual 32-bit defaults while the test runs.
 """
 
-import math
 import os
-import time
 from collections import Counter
 
 # The tests' programs run for a moment and compiling them takes the time, so that XLA optimizes
@@ -56,25 +54,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-_BEGUN = time.monotonic()
-
-
-def pytest_addoption(parser):
-    """An option for machines of unknown speed, on which the whole must not take for ever."""
-    text = "skip the tests that have not begun after so many seconds"
-    parser.addoption("--budget", type=float, default=math.inf, metavar="SECONDS", help=text)
-
-
-def pytest_runtest_setup(item):
-    """Skip what is out of time."""
-    budget = item.config.getoption("--budget")
-    if time.monotonic() - _BEGUN > budget:
-        pytest.skip(f"not begun within --budget {budget:g}")
-
-
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
 def pytest_collection_modifyitems(items):
-    """Mark as slow what `quick_rows(n)` leaves: all rows of a test but its first n quick ones."""
+    """Mark as slow what `quick_rows(n)` leaves, and bring the tests of one cell together.
+
+    All rows of a test under `quick_rows(n)` are slow but its first n quick ones. Tests of one cell
+    or environment share what they compile, so they run one after another; xdist's `worksteal`
+    keeps neighbors in one process, but for the few that it moves at the end.
+    """
     quick = Counter()
     for item in items:
         mark = item.get_closest_marker("quick_rows")
@@ -85,22 +72,15 @@ def pytest_collection_modifyitems(items):
         if quick[test] > mark.args[0]:
             item.add_marker(pytest.mark.slow)
 
+    first = {}  # where a row's first test stands
+    places = [first.setdefault(_row(item) or item, place) for place, item in enumerate(items)]
+    items[:] = [item for _, item in sorted(zip(places, items, strict=True), key=lambda x: x[0])]
 
-# Their tests share runs and compiled programs.
-_SHARING_FILES = ("tests/agents/test_cli.py", "tests/agents/test_train.py")
 
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """All tests of one cell in one process: they share what they compile, which takes the time."""
-    from tests.cases import row_of
-    from tests.scheduling import Grouped
-
-    def group(nodeid):
-        file = nodeid.partition("::")[0]
-        return file if file in _SHARING_FILES else row_of(nodeid) or nodeid
-
-    return Grouped(config, log, group)
+def _row(item) -> str | None:
+    """The row of `tests/cases.py` or `tests/envs/cases.py` that a test is about."""
+    case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
+    return getattr(case, "name", None)
 
 
 # Linux lends a process 65,530 maps of memory, XLA takes some for every compiled program, and a

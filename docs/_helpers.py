@@ -20,7 +20,6 @@ Importing the module sets matplotlib's style: import it in the page's first bloc
 import base64
 import html
 import io
-import os
 import re
 from typing import Any
 
@@ -34,10 +33,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from agents import envs
-
-# Whether pages train for a moment only, so that a build shows whether they run. What they say of
-# results then does not hold.
-SHORT = os.environ.get("TRACE_ZOO_PAGES") == "short"
 
 _INK = "#010203"  # replaced by the color of the page's text
 
@@ -68,17 +63,6 @@ plt.rcParams.update(
         ),
     }
 )
-
-
-def fewer(count: int, least: int) -> int:
-    """How many steps or iterations a page is to train for.
-
-    **Arguments:**
-
-    - `count`: what the page shows.
-    - `least`: what it trains for where the environment says `TRACE_ZOO_PAGES=short`.
-    """
-    return least if SHORT else count
 
 
 def picture(figure: Figure, description: str, *, caption: bool = True) -> str:

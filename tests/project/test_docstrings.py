@@ -16,6 +16,7 @@ def undocumented(kind: type) -> list[str]:
         name
         for name, value in vars(kind).items()
         if not name.startswith("_")
+        and getattr(value, "__name__", name) == name  # not another name of something else
         and (inspect.isroutine(value) or isinstance(value, property | classmethod | staticmethod))
         and not inspect.getdoc(getattr(kind, name))
     ]

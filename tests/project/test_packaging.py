@@ -41,7 +41,8 @@ def test_version_is_the_changelogs_top_entry():
 def test_oldest_constraints_are_the_lower_bounds():
     lines = (source.ROOT / ".ci" / "oldest-constraints.txt").read_text().splitlines()
     pins = dict(line.split("#")[0].strip().split("==") for line in lines if "==" in line)
-    tools = {"ruff", "pyright", "import-linter", "deptry"}  # they check the source, which needs no old version of them
+    # They check the source, which needs no old version of them.
+    tools = {"ruff", "pyright", "import-linter", "deptry"}
     declared = PYPROJECT["dependencies"] + PYPROJECT["optional-dependencies"]["test"]
     for requirement in map(Requirement, declared):
         if requirement.name in tools:

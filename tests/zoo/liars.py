@@ -1,0 +1,249 @@
+"""Cells that break a promise, each in one way, and what `zoo.prove` has to say of them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import rtrl
+import zoo
+
+
+class Dense(zoo.AbstractDiagonalCell):
+    """Units act on each other, declared diagonal."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        w_key, u_key = jax.random.split(key)
+        self.w = jax.random.normal(w_key, (hidden, inputs))
+        self.u = jax.random.normal(u_key, (hidden, hidden))
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self):
+        return jnp.zeros(self.hidden, self.w.dtype)
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + self.u @ state)
+
+    def readout(self, state, x):
+        return state
+
+
+class _Weighted(zoo.AbstractDiagonalCell):
+    """What the liars below share: one weight, one factor for each unit's own past."""
+
+    w: eqx.AbstractVar[jax.Array]
+    u: eqx.AbstractVar[jax.Array]
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self):
+        return jnp.zeros(self.hidden, self.w.dtype)
+
+    def readout(self, state, x):
+        return state
+
+
+def _weights(inputs, hidden, key):
+    w_key, u_key = jax.random.split(key)
+    return jax.random.normal(w_key, (hidden, inputs)), jax.random.normal(u_key, (hidden,))
+
+
+class Normed(_Weighted):
+    """A norm over the units inside the recurrence."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w, self.u = _weights(inputs, hidden, key)
+        self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        z = self.w @ x + self.u * state
+        return (z - jnp.mean(z)) / jnp.sqrt(jnp.var(z) + 1e-3)
+
+
+class Transposed(_Weighted):
+    """A weight `[inputs, hidden]`."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        w, self.u = _weights(inputs, hidden, key)
+        self.w = w.T
+        self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        return jnp.tanh(x @ self.w + self.u * state)
+
+
+class Rolled(_Weighted):
+    """The neighbor's factor."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w, self.u = _weights(inputs, hidden, key)
+        self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + jnp.roll(self.u, 1) * state)
+
+
+class Softened(_Weighted):
+    """Factors that compete."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w, self.u = _weights(inputs, hidden, key)
+        self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + jax.nn.softmax(self.u) * state)
+
+
+class Mixed(zoo.AbstractLinearCell):
+    """A layer in front of the drive whose units all act on all of the state's."""
+
+    first: jax.Array
+    second: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        first_key, second_key = jax.random.split(key)
+        self.first = jax.random.normal(first_key, (hidden, inputs))
+        self.second = jax.random.normal(second_key, (hidden, hidden))
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self):
+        return jnp.zeros(self.hidden, self.first.dtype)
+
+    def coefficients(self, x):
+        return jnp.full_like(x, 0.5, shape=self.hidden), self.second @ jnp.tanh(self.first @ x)
+
+    def readout(self, state, x):
+        return state
+
+
+class LearnedStart(_Weighted):
+    """An episode begins with a parameter."""
+
+    w: jax.Array
+    u: jax.Array
+    start: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w, self.u = _weights(inputs, hidden, key)
+        self.start = 0.1 * self.u
+        self.inputs, self.hidden = inputs, hidden
+
+    def init_state(self):
+        return self.start
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + self.u * state)
+
+
+class LinearFromOnes(zoo.AbstractLinearCell):
+    """A linear recurrence that begins with ones."""
+
+    w: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w = jax.random.normal(key, (hidden, inputs))
+        self.inputs, self.hidden = inputs, hidden
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self):
+        return jnp.ones(self.hidden, self.w.dtype)
+
+    def coefficients(self, x):
+        return jnp.full_like(x, 0.5, shape=self.hidden), self.w @ x
+
+    def readout(self, state, x):
+        return state
+
+
+class Conjugate(_Weighted):
+    """A complex recurrence that takes the conjugate."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w, self.u = _weights(inputs, hidden, key)
+        self.inputs, self.hidden = inputs, hidden
+
+    def init_state(self):
+        return jnp.zeros(self.hidden, jnp.result_type(self.w, jnp.complex64))
+
+    def update(self, state, x):
+        return self.u * jnp.conj(state) + self.w @ x * (1 + 0.5j)
+
+    def readout(self, state, x):
+        return state.real
+
+
+class Deaf(zoo.AbstractDenseCell):
+    """A dense cell that takes its products by itself, not by `recurrent`."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    rtrl: str = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, rtrl, key):
+        w_key, u_key = jax.random.split(key)
+        self.w = jax.random.normal(w_key, (hidden, inputs))
+        self.u = jax.random.normal(u_key, (hidden, 1, hidden))
+        self.inputs, self.hidden, self.rtrl = inputs, hidden, rtrl
+
+    @property
+    def outputs(self):
+        return self.hidden
+
+    def init_state(self):
+        return jnp.zeros(self.hidden, self.w.dtype)
+
+    def transition(self, state, x, recurrent):
+        return jnp.tanh(self.w @ x + rtrl.product(self.u, state)[:, 0])
+
+    def readout(self, state, x):
+        return state

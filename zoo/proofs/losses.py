@@ -1,0 +1,53 @@
+"""Losses whose gradients tell wrong derivatives apart, and the difference of two results."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+_LEAST_SCALE = 1e-4
+
+
+def total(ys: Float[Array, "..."], weights: Float[Array, "..."]) -> Float[Array, ""]:
+    """Sum a loss over steps that is not linear in the outputs."""
+    return jnp.sum(weights * jnp.sin(ys)) + jnp.sum(weights**2 * ys)
+
+
+def of_state(state: Any) -> Any:
+    """Sum the squares of a state's numbers."""
+    leaves = [h for h in jax.tree.leaves(state) if jnp.issubdtype(h.dtype, jnp.inexact)]
+    return sum((jnp.sum((h * h.conj()).real) for h in leaves), start=0.0)
+
+
+def difference(got: Any, expected: Any) -> tuple[float, str]:
+    """Measure how far two pytrees are apart, leaf by leaf.
+
+    **Returns:**
+
+    `(number, where)`: the largest difference, in units of the largest expected value of its leaf,
+    and the path of that leaf. Infinite where something is not finite that should be.
+
+    **Raises:**
+
+    `ValueError` where the two do not have the same leaves, or leaves of different shapes.
+    """
+    got, expected = (jax.tree_util.tree_leaves_with_path(tree) for tree in (got, expected))
+    if [path for path, _ in got] != [path for path, _ in expected]:
+        raise ValueError("`got` must have the leaves of `expected`.")
+    worst = (0.0, "")
+    for (path, g), (_, e) in zip(got, expected, strict=True):
+        g, e, name = np.asarray(g), np.asarray(e), jax.tree_util.keystr(path)
+        if g.shape != e.shape:
+            raise ValueError(f"{name} has the shape {g.shape} instead of {e.shape}.")
+        if not e.size:
+            continue
+        if not np.all(np.isfinite(g)):
+            return np.inf, name
+        error, scale = np.max(np.abs(g - e)), np.max(np.abs(e))
+        # A leaf that is zero but for rounding has no scale of its own.
+        relative = float(error) / max(float(scale), _LEAST_SCALE)
+        if relative > worst[0]:
+            worst = (relative, name)
+    return worst

@@ -1,0 +1,241 @@
+"""What a memory promises before anything is derived from it: constants, structure, dtypes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from zoo.base import AbstractCell, AbstractMemory
+from zoo.kinds import AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell
+from zoo.monoid import AbstractMonoidCell
+from zoo.proofs.forms import QUICKLY, perturbed
+from zoo.proofs.loop import plain_loop
+from zoo.proofs.losses import difference
+from zoo.proofs.probes import leaks, not_holomorphic
+from zoo.proofs.report import Check
+from zoo.stack import Stack
+from zoo.windowed import Windowed
+
+_STEPS = 5
+_DRAWS = 3
+_LINEAR = (AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell)
+
+
+def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, AbstractCell]]:
+    """The cells inside a memory, with the paths to them."""
+    if isinstance(memory, AbstractCell):
+        yield path, memory
+    elif isinstance(memory, Windowed):
+        yield from cells(memory.cell, f"{path}.cell")
+    elif isinstance(memory, Stack):
+        for i, block in enumerate(memory.blocks):
+            yield from cells(block.cell, f"{path}.blocks[{i}].cell")
+
+
+@eqx.filter_jit(compiler_options=QUICKLY)
+def reached(memory: AbstractMemory, xs: Any) -> Any:
+    """The state after a few inputs."""
+    states, _ = plain_loop(memory, memory.init_state(), xs, jnp.zeros(len(xs), bool))
+    return jax.tree.map(lambda h: h[-1], states)
+
+
+def draws(memory: AbstractMemory) -> Iterator[tuple[Any, Any, Any]]:
+    """Parameters, a state that they lead to, and an input; all random."""
+    for seed in range(_DRAWS):
+        xs = np.random.default_rng(seed).normal(size=(_STEPS + 1, memory.inputs))
+        moved = perturbed(memory, seed)
+        yield moved, reached(moved, xs[:-1]), jnp.asarray(xs[-1])
+
+
+def constants(memory: AbstractMemory) -> list[Check]:
+    """Whether the state at an episode's beginning is a constant, and one that the kind allows."""
+    parameters, rest = eqx.partition(memory, eqx.is_inexact_array)
+
+    def initial(parameters):
+        state = eqx.combine(parameters, rest).init_state()
+        return [h for h in jax.tree.leaves(state) if jnp.issubdtype(h.dtype, jnp.inexact)]
+
+    ones = jax.tree.map(jnp.ones_like, jax.eval_shape(initial, parameters))
+    (slopes,) = jax.vjp(initial, parameters)[1](ones)
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    out = [
+        Check(
+            "constants",
+            "derivative of init_state in the parameters",
+            *difference(slopes, zeros),
+            limit=0.0,
+            rule="`init_state()` is a constant, not a function of parameters",
+        )
+    ]
+    for path, cell in cells(memory):
+        if isinstance(cell, _LINEAR):
+            state = cell.init_state()
+            number, where = difference(state, jax.tree.map(jnp.zeros_like, state))
+            out.append(
+                Check(
+                    "constants",
+                    "init_state of a linear cell",
+                    number,
+                    limit=0.0,
+                    where=f"{path}.init_state(){where}" if number else "",
+                    rule="the state of a linear recurrence begins as zeros, to which its scan resets",
+                )
+            )
+        if isinstance(cell, AbstractMonoidCell):
+            out += _monoid(path, cell)
+    return out
+
+
+def _monoid(path: str, cell: AbstractMonoidCell) -> list[Check]:
+    identity, associative = (0.0, ""), (0.0, "")
+    for moved, state, x in draws(cell):
+        neutral, one, two = moved.init_state(), moved.lift(x), moved.lift(-2 * x)
+        for product in (moved.combine(neutral, state), moved.combine(state, neutral)):
+            identity = max(identity, difference(product, state))
+        left = moved.combine(moved.combine(state, one), two)
+        right = moved.combine(state, moved.combine(one, two))
+        associative = max(associative, difference(left, right))
+    return [
+        Check("constants", "init_state as the neutral element", *identity,
+              rule=f"`combine` of `init_state()` and an element is the element{_of(path)}"),
+        Check("monoid", "(a b) c against a (b c)", *associative,
+              rule=f"`combine` is associative, at every value of the parameters{_of(path)}"),
+    ]  # fmt: skip
+
+
+def _of(path: str) -> str:
+    return f" in `{path}`" if path else ""
+
+
+def structure(memory: AbstractMemory) -> list[Check]:
+    """Whether entries depend on each other only where the structure of each cell says so."""
+    out = []
+    for path, cell in cells(memory):
+        kind = type(cell.structure).__name__
+        probed = [leak for draw in draws(cell) for leak in leaks(*draw)]
+        if probed:
+            worst = max(probed, key=lambda leak: leak.size)
+            where = f"{path}{worst.where}" if worst.size > 1e-9 else ""
+            out.append(
+                Check("structure", f"derivatives outside of rtrl.{kind}{_of(path)}", worst.size,
+                      where=where, rule=f"in rtrl.{kind}, {worst.said}")
+            )  # fmt: skip
+        turned = [leak for draw in draws(cell) for leak in not_holomorphic(*draw)]
+        if turned:
+            worst = max(turned, key=lambda leak: leak.size)
+            where = f"{path}{worst.where}" if worst.size > 1e-9 else ""
+            out.append(
+                Check("holomorphy", f"Cauchy and Riemann's equations{_of(path)}", worst.size,
+                      where=where, rule=worst.said)
+            )  # fmt: skip
+    return out
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """A pytree with its floating-point numbers in a precision; complex ones of at least 32 bits."""
+
+    def of(p):
+        if not eqx.is_inexact_array(p):
+            return p
+        return p.astype(jnp.result_type(dtype, jnp.complex64) if jnp.iscomplexobj(p) else dtype)
+
+    return jax.tree.map(of, tree)
+
+
+def dtypes(memory: AbstractMemory, dtype: Any) -> list[Check]:
+    """Whether what comes out of every form can go in again: shape, dtype and weakness of type."""
+    name = jnp.dtype(dtype).name
+    memory = cast(memory, dtype)
+    x = jax.ShapeDtypeStruct((memory.inputs,), dtype)
+    xs = jax.ShapeDtypeStruct((2, memory.inputs), dtype)
+    begin = jax.ShapeDtypeStruct((2,), bool)
+    arrays, rest = eqx.partition(memory, eqx.is_array)
+
+    def call(method, *arguments):
+        form = lambda arrays, *arguments: getattr(eqx.combine(arrays, rest), method)(*arguments)  # noqa: E731
+        return jax.eval_shape(form, arrays, *arguments)
+
+    rule = "what comes out is of the dtype that went in: a second call compiles nothing new"
+    try:
+        state = call("init_state")
+        carry = (state, call("rtrl_init"))
+        outs = {
+            "step": call("step", state, x),
+            "scan": call("scan", state, xs, begin),
+            "rtrl_step": call("rtrl_step", carry, x),
+            "rtrl_scan": call("rtrl_scan", carry, xs, begin),
+        }
+    except (TypeError, ValueError) as error:
+        return [_refused(name, error)]
+    starts = {"step": state, "scan": state, "rtrl_step": carry, "rtrl_scan": carry}
+    changes, y = [], outs["step"][1]
+    for form, (end, ys) in outs.items():
+        changed = _changed(starts[form], end)
+        if not changed and (ys.dtype, ys.weak_type) != (y.dtype, y.weak_type):
+            changed = f"y: {_kind(ys)} instead of {_kind(y)}"
+        changes += [f"{form}, {changed}"] if changed else []
+    where = changes[0] if changes else ""
+    return [Check("dtypes", f"{name}: forms that change a dtype", len(changes), where, 0.0, rule)]
+
+
+def _refused(name, error):
+    message = " ".join(str(error).split())[:300]
+    if name == "bfloat16" and isinstance(error, ValueError) and name in message:
+        return Check("dtypes", "bfloat16 is refused in words", 0.0, limit=0.0)
+    return Check("dtypes", name, None, limit=0.0, rule=f"{type(error).__name__}: {message}")
+
+
+def _changed(start, end) -> str:
+    """The first leaf of a carry that comes out as another kind of array."""
+    start, end = (jax.tree_util.tree_leaves_with_path(tree) for tree in (start, end))
+    if [path for path, _ in start] != [path for path, _ in end]:
+        return "the carry's structure"
+    for (path, one), (_, other) in zip(start, end, strict=True):
+        if _kind(one) != _kind(other):
+            return f"carry{jax.tree_util.keystr(path)}: {_kind(other)} after {_kind(one)}"
+    return ""
+
+
+def _kind(aval) -> str:
+    weak = " (weakly typed)" if aval.weak_type else ""
+    return f"{aval.dtype.name}{list(aval.shape)}{weak}"
+
+
+def clocks(memory: AbstractMemory) -> list[Check]:
+    """Whether what counts steps, whatever the inputs and parameters, counts in integers."""
+    (_, one, _), (_, two, _), _ = draws(memory)
+    found = []
+    for (path, a), b, start in zip(
+        jax.tree_util.tree_leaves_with_path(one),
+        jax.tree.leaves(two),
+        jax.tree.leaves(memory.init_state()),
+        strict=True,
+    ):
+        moves_alone = bool(jnp.all(a == b)) and bool(jnp.any(a != start))
+        if moves_alone and jnp.issubdtype(a.dtype, jnp.inexact):
+            found.append(f"state{jax.tree_util.keystr(path)}")
+    where = found[0] if found else ""
+    rule = "what counts steps is an integer: in bfloat16 a float stops at 256"
+    return [Check("dtypes", "floats that count steps", len(found), where, 0.0, rule)]
+
+
+@eqx.filter_jit(compiler_options=QUICKLY)
+def _scanned(memory, xs):
+    return memory.scan(memory.init_state(), xs)
+
+
+def in_half_precision(memory: AbstractMemory) -> list[Check]:
+    """How far a short scan in bfloat16 is from float32; that it is finite."""
+    xs = np.random.default_rng(0).normal(size=(_STEPS, memory.inputs)).astype(np.float32)
+    low, high = jnp.bfloat16, jnp.float32
+    try:
+        got = _scanned(cast(memory, low), jnp.asarray(xs, low))
+    except (TypeError, ValueError) as error:
+        return [_refused("bfloat16", error)]
+    expected = cast(_scanned(cast(memory, high), jnp.asarray(xs, high)), high)
+    rule = "in bfloat16 states and outputs are finite"
+    return [Check("dtypes", "bfloat16 scan against float32",
+                  *difference(cast(got, high), expected), rule=rule, limit=1.0)]  # fmt: skip

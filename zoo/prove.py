@@ -1,0 +1,106 @@
+"""`zoo.prove`: every promise of a memory, checked on the memory at hand."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+from rich.console import Console
+
+from zoo.base import AbstractMemory
+from zoo.proofs import equalities, promises
+from zoo.proofs.forms import loop, perturbed
+from zoo.proofs.forms import problem as draw_problem
+from zoo.proofs.report import Check, ProofError, Report
+
+
+def prove(
+    memory: AbstractMemory | Callable[..., AbstractMemory],
+    *,
+    inputs: int = 3,
+    hidden: int = 4,
+    key: Array | None = None,
+    show: bool = True,
+    check: bool = True,
+) -> Report:
+    """Check every promise of a memory, and every form of it against a plain loop.
+
+    The memory's parameters are moved at random, in float64, so that nothing holds because of a
+    special value.
+
+    ```python
+    import zoo
+
+    zoo.prove(zoo.RTU)
+    ```
+
+    **Arguments:**
+
+    - `memory`: a memory; or a class or function `(inputs, hidden, *, key)` that makes one, which is
+      then made with more units than inputs, so that a weight stored the wrong way round has the
+      wrong shape.
+    - `inputs`, `hidden`: sizes of the memory that is made.
+    - `key`: of the memory that is made; `jax.random.key(0)` by default.
+    - `show`: print the table.
+    - `check`: raise where a check fails.
+
+    **Returns:**
+
+    A `zoo.Report`, with the number for each check.
+
+    **Raises:**
+
+    `zoo.ProofError`, a `ValueError`, that names the parameter, the number and the rule.
+    """
+    with jax.enable_x64(True):
+        if not isinstance(memory, AbstractMemory):
+            memory = memory(inputs, hidden, key=jax.random.key(0) if key is None else key)
+        report = Report(_name(memory), tuple(_checks(memory)))
+    if show:
+        Console().print(report.table())
+    if check and not report.passed:
+        raise ProofError(report)
+    return report
+
+
+def _name(memory: AbstractMemory) -> str:
+    return f"{type(memory).__name__}(inputs={memory.inputs}, hidden={memory.hidden})"
+
+
+def _checks(memory: AbstractMemory) -> list[Check]:
+    out: list[Check] = []
+
+    def run(invariant: str, function: Callable[..., list[Check]], *arguments: Any) -> None:
+        # One that cannot be run is a finding, and the others are still of use.
+        try:
+            out.extend(function(*arguments))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            said = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
+            out.append(Check(invariant, "could not be run", None, rule=said))
+
+    wide = promises.cast(memory, jnp.float64)
+    run("constants", promises.constants, wide)
+    run("structure", promises.structure, wide)
+    with jax.enable_x64(False):
+        for dtype in (jnp.float32, jnp.bfloat16):
+            run("dtypes", promises.dtypes, memory, dtype)
+        run("dtypes", promises.in_half_precision, memory)
+    run("dtypes", promises.dtypes, wide, jnp.float64)
+    run("dtypes", promises.clocks, wide)
+    run("forms", _equalities, wide)
+    return out
+
+
+def _equalities(memory: AbstractMemory) -> list[Check]:
+    moved = perturbed(memory)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the size of a dense sensitivity
+        problem = draw_problem(moved, moved.rtrl_init())
+    return [
+        *equalities.values(problem, problem.outcome(loop)),
+        *equalities.bptt(problem),
+        *equalities.forward_mode(problem),
+        *equalities.resets(problem),
+    ]

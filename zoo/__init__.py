@@ -46,6 +46,9 @@ from zoo.kinds import AbstractTimeInvariantCell as AbstractTimeInvariantCell
 from zoo.kinds import AbstractTwoAxisCell as AbstractTwoAxisCell
 from zoo.kinds import AbstractUnstructuredCell as AbstractUnstructuredCell
 from zoo.memory import AbstractMemory as AbstractMemory
+from zoo.proofs.report import ProofError as ProofError
+from zoo.proofs.report import Report as Report
+from zoo.prove import prove as prove
 from zoo.registry import Spec as Spec
 from zoo.registry import get as get
 from zoo.registry import names as names
@@ -100,6 +103,8 @@ __all__ = [
     "MinLSTM",
     "NonlinearRTU",
     "PositionalMLP",
+    "ProofError",
+    "Report",
     "RetNet",
     "RotRNN",
     "Spec",
@@ -109,5 +114,6 @@ __all__ = [
     "get",
     "names",
     "options",
+    "prove",
     "spec",
 ]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 from rich.console import Console
 
-from zoo.base import AbstractMemory
+from zoo.memory import AbstractMemory
 from zoo.proofs import equalities, promises
 from zoo.proofs.forms import loop, perturbed
 from zoo.proofs.forms import problem as draw_problem

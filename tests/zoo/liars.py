@@ -243,7 +243,7 @@ class Deaf(zoo.AbstractDenseCell):
         return jnp.zeros(self.hidden, self.w.dtype)
 
     def transition(self, state, x, recurrent):
-        return jnp.tanh(self.w @ x + rtrl.product(self.u, state)[:, 0])
+        return jnp.tanh(self.w @ x + rtrl.exact_product(self.u, state)[:, 0])
 
     def readout(self, state, x):
         return state

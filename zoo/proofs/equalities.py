@@ -57,14 +57,17 @@ def bptt(problem: Problem) -> list[Check]:
 def forward_mode(problem: Problem) -> list[Check]:
     """Gradients of the forms with sensitivities, for every segmentation."""
     # Early outputs count for nothing, so that credit has to cross several segments.
-    weights = problem.weights * (np.arange(TIME) >= 4)[:, None]
+    weights = problem.weights * (np.arange(TIME) >= 4)[None, :, None]
     out, ends = [], []
     for each in (problem, replace(problem, weights=weights)):
         exact = each.outcome(loop)
         for name, (form, cuts) in RTRL_FORMS.items():
             got, promised = each.outcome(form), each.outcome(loop, cuts)
             approximate = difference(promised.memory, exact.memory)[0] > 1e-9
-            expected = {"memory": (promised if approximate else exact).memory, "inputs": promised.xs}
+            expected = {
+                "memory": (promised if approximate else exact).memory,
+                "inputs": promised.xs,
+            }
             found = {"memory": got.memory, "inputs": got.xs}
             rule = "RTRL has the gradient of BPTT, and inputs that of their own segment"
             against = "BPTT"
@@ -91,14 +94,14 @@ def forward_mode(problem: Problem) -> list[Check]:
 def resets(problem: Problem) -> list[Check]:
     """What happens where an episode begins, in every form."""
     first = TIME // 2
-    later = np.arange(TIME) >= first
-    weights = problem.weights * later[:, None]
+    later = (np.arange(TIME) >= first)[None, :, None]
+    weights = problem.weights * later
     begin = np.broadcast_to(np.arange(TIME) == first, problem.begin.shape)
     one = replace(problem, begin=begin, weights=weights)
     poisoned = jax.tree.map(_poison, problem.carry)
-    before = jnp.where(later[:, None], problem.xs, 3 - problem.xs)
+    before = jnp.where(later, problem.xs, 3 - problem.xs)
     turned = jax.tree.map(lambda h: h[::-1], problem.carry)
-    nan = jnp.where(later[:, None], problem.xs, jnp.nan)
+    nan = jnp.where(later, problem.xs, jnp.nan)
     at_start = np.broadcast_to(np.arange(TIME) == 0, problem.begin.shape)
     clean = replace(problem, begin=at_start)
     worst: dict[str, tuple[float, str]] = {}
@@ -128,7 +131,9 @@ def resets(problem: Problem) -> list[Check]:
             keep(fresh, name, other.memory, expected.memory)
         crossed = (expected.xs[:, :first], expected.state)
         keep(crossing, name, crossed, jax.tree.map(jnp.zeros_like, crossed))
-        keep(survives, name, rest(replace(one, carry=poisoned, xs=nan).outcome(form)), rest(expected))
+        keep(
+            survives, name, rest(replace(one, carry=poisoned, xs=nan).outcome(form)), rest(expected)
+        )
         got, expected = replace(clean, carry=poisoned).outcome(form), clean.outcome(form)
         keep(survives, name, got._replace(state=()), expected._replace(state=()))
     rules = {

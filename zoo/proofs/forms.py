@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from zoo.base import AbstractMemory
-from zoo.proofs.losses import of_state, total
+from zoo.memory import AbstractMemory
 from zoo.proofs.loop import plain_loop
+from zoo.proofs.losses import of_state, total
 
 TIME = 8
 UNEVEN = (3, 5)
 _BATCH = 4
-# The programs run for a moment and compiling them takes the time.
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+# Compiling takes the time.
+_OPTIONS = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 # Called as `form(memory, carry, xs, begin, cuts)`, returns `(end, ys)`.
 Form = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
@@ -136,7 +136,13 @@ class Problem:
         )
 
 
-def _run(form, memory, carry, xs, begin, weights, cuts, on_state):
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`eqx.filter_jit` that compiles fast what runs for a moment."""
+    return eqx.filter_jit(function, compiler_options=_OPTIONS)  # pyright: ignore[reportCallIssue]
+
+
+@jit
+def _outcome(form, memory, carry, xs, begin, weights, cuts, on_state):
     def loss(differentiated):
         memory, state, xs = differentiated
 
@@ -149,9 +155,6 @@ def _run(form, memory, carry, xs, begin, weights, cuts, on_state):
 
     (_, out), gradient = eqx.filter_value_and_grad(loss, has_aux=True)((memory, carry[0], xs))
     return Outcome(*out, *gradient)
-
-
-_outcome = eqx.filter_jit(_run, compiler_options=QUICKLY)
 
 
 def problem(memory: AbstractMemory, sensitivity: Any, seed: int = 0) -> Problem:

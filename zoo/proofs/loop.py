@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from zoo.base import AbstractCell, AbstractMemory, State
-from zoo.finite import AbstractFiniteMemory
-from zoo.kinds import AbstractNonlinearCell
+from zoo.cell import AbstractCell
+from zoo.kinds.finite import AbstractFiniteMemory
+from zoo.memory import AbstractMemory, State
 from zoo.stack import Stack
 from zoo.windowed import Windowed
 
@@ -71,8 +71,8 @@ def surrogate_step(memory: Any, state: State, x: Array) -> State:
 
 
 @surrogate_step.register
-def _(memory: AbstractNonlinearCell, state, x):
-    return memory.followed_update(state, x)
+def _(memory: AbstractCell, state, x):
+    return getattr(memory, "surrogate_update", memory.update)(state, x)
 
 
 @surrogate_step.register

@@ -12,9 +12,10 @@ import numpy as np
 from jaxtyping import Array
 
 import rtrl
-from zoo.base import AbstractCell, State
-from zoo.kinds import AbstractNonlinearCell
-from zoo.proofs.forms import QUICKLY
+from zoo.cell import AbstractCell
+from zoo.memory import State
+from zoo.proofs.forms import jit
+from zoo.proofs.loop import surrogate_step
 
 _MOST_UNITS = 64
 
@@ -40,24 +41,22 @@ def one_step(cell: AbstractCell) -> tuple[Any, Callable[[Any, State, Array], Sta
 
     `(parameters, function)`, the function called as `function(parameters, state, x)`.
     """
-    parameters = cell.recurrence()
+    parameters = cell.recurrence_parameters()
     if not isinstance(parameters, AbstractCell):
 
         def last(parameters, state, x):
-            return jax.tree.map(lambda h: h[0], cell.evolve(parameters, state, x[None], None))
+            return jax.tree.map(lambda h: h[0], cell.states(parameters, state, x[None], None))
 
         return parameters, last
-    # The scans of these cells have a rule of their own, which takes the promise for granted.
-    if isinstance(cell, AbstractNonlinearCell):
-        return parameters, lambda cell, state, x: cell.followed_update(state, x)
-    return parameters, lambda cell, state, x: cell.update(state, x)
+    # Not `states`: where units are said not to act on each other it takes that for granted.
+    return parameters, surrogate_step
 
 
 def _floats(tree):
     return eqx.partition(tree, eqx.is_inexact_array)
 
 
-@eqx.filter_jit(compiler_options=QUICKLY)
+@jit
 def _cotangents(cell, state, x, where):
     """Cotangents of parameters and state for a one at each place of each leaf of the next state.
 
@@ -69,9 +68,7 @@ def _cotangents(cell, state, x, where):
     (parameters, rest), (floats, others) = _floats(parameters), _floats(state)
 
     def of_floats(parameters, floats):
-        return _floats(
-            function(eqx.combine(parameters, rest), eqx.combine(floats, others), x)
-        )[0]
+        return _floats(function(eqx.combine(parameters, rest), eqx.combine(floats, others), x))[0]
 
     end, pullback = jax.vjp(of_floats, parameters, floats)
     leaves, treedef = jax.tree.flatten(end)
@@ -172,7 +169,7 @@ def _leak(touched, units, where, kind, name):
     return Leak(float(np.max(touched)), name, _SAID[kind])
 
 
-@eqx.filter_jit(compiler_options=QUICKLY)
+@jit
 def _turned(cell, state, x, key):
     """How much a cotangent turned by 90 degrees gives more than the cotangent's result, turned."""
     parameters, function = one_step(cell)
@@ -185,9 +182,7 @@ def _turned(cell, state, x, key):
     end, pullback = jax.vjp(of_floats, parameters, floats)
     leaves, treedef = jax.tree.flatten(end)
     keys = jax.random.split(key, len(leaves))
-    random = [
-        jax.random.normal(k, h.shape, h.dtype) for k, h in zip(keys, leaves, strict=True)
-    ]
+    random = [jax.random.normal(k, h.shape, h.dtype) for k, h in zip(keys, leaves, strict=True)]
     straight = pullback(treedef.unflatten(random))
     turned = pullback(treedef.unflatten([1j * h if jnp.iscomplexobj(h) else h for h in random]))
 
@@ -219,4 +214,6 @@ def not_holomorphic(cell: AbstractCell, state: State, x: Array) -> list[Leak]:
 
 
 def _prefix(cell):
-    return "" if isinstance(cell.recurrence(), AbstractCell) else "recurrence_parameters()"
+    return (
+        "" if isinstance(cell.recurrence_parameters(), AbstractCell) else "recurrence_parameters()"
+    )

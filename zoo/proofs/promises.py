@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from zoo.base import AbstractCell, AbstractMemory
+from zoo.cell import AbstractCell
 from zoo.kinds import AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell
-from zoo.monoid import AbstractMonoidCell
-from zoo.proofs.forms import QUICKLY, perturbed
+from zoo.kinds.monoid import AbstractMonoidCell
+from zoo.memory import AbstractMemory
+from zoo.proofs.forms import jit, perturbed
 from zoo.proofs.loop import plain_loop
 from zoo.proofs.losses import difference
 from zoo.proofs.probes import leaks, not_holomorphic
@@ -35,7 +36,7 @@ def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, Abstrac
             yield from cells(block.cell, f"{path}.blocks[{i}].cell")
 
 
-@eqx.filter_jit(compiler_options=QUICKLY)
+@jit
 def reached(memory: AbstractMemory, xs: Any) -> Any:
     """The state after a few inputs."""
     states, _ = plain_loop(memory, memory.init_state(), xs, jnp.zeros(len(xs), bool))
@@ -81,7 +82,7 @@ def constants(memory: AbstractMemory) -> list[Check]:
                     number,
                     limit=0.0,
                     where=f"{path}.init_state(){where}" if number else "",
-                    rule="the state of a linear recurrence begins as zeros, to which its scan resets",
+                    rule="the state of a linear cell begins as zeros: its scan resets to them",
                 )
             )
         if isinstance(cell, AbstractMonoidCell):
@@ -178,7 +179,9 @@ def dtypes(memory: AbstractMemory, dtype: Any) -> list[Check]:
             changed = f"y: {_kind(ys)} instead of {_kind(y)}"
         changes += [f"{form}, {changed}"] if changed else []
     where = changes[0] if changes else ""
-    return [Check("dtypes", f"{name}: forms that change a dtype", len(changes), where, 0.0, rule)]
+    return [
+        Check("dtypes", f"{name}: forms that change a dtype", float(len(changes)), where, 0.0, rule)
+    ]
 
 
 def _refused(name, error):
@@ -219,10 +222,10 @@ def clocks(memory: AbstractMemory) -> list[Check]:
             found.append(f"state{jax.tree_util.keystr(path)}")
     where = found[0] if found else ""
     rule = "what counts steps is an integer: in bfloat16 a float stops at 256"
-    return [Check("dtypes", "floats that count steps", len(found), where, 0.0, rule)]
+    return [Check("dtypes", "floats that count steps", float(len(found)), where, 0.0, rule)]
 
 
-@eqx.filter_jit(compiler_options=QUICKLY)
+@jit
 def _scanned(memory, xs):
     return memory.scan(memory.init_state(), xs)
 

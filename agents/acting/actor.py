@@ -123,7 +123,6 @@ class Actor(eqx.Module):
 
         - `behavior`: chooses the actions.
         - `state`: where acting stands.
-        - `key`: PRNG key.
         - `greedy`: take the best action instead of a random one.
 
         **Returns:**
@@ -193,7 +192,6 @@ class Actor(eqx.Module):
         - `state`: where acting stands.
         - `length`: number of steps.
         - `segment`: steps per segment; a divisor of `length`, which it is by default.
-        - `key`: PRNG key.
 
         **Returns:**
 

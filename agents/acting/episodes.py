@@ -35,7 +35,6 @@ def evaluate(
     - `episodes`: number of episodes.
     - `greedy`: take the best action; otherwise draw it.
     - `max_steps`: where an episode is cut; the environment's own limit by default.
-    - `key`: PRNG key.
 
     **Returns:**
 
@@ -110,7 +109,6 @@ def play(
     - `episodes`: how many, at most.
     - `steps`: how many in all episodes together, at most.
     - `sample`: draw the policy's actions instead of taking the most probable ones.
-    - `key`: PRNG key.
 
     **Returns:**
 

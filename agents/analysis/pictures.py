@@ -31,25 +31,20 @@ def draw_sensitivity(
     fraction: float = 0.9,
     title: str | None = None,
 ) -> Figure:
-    """How much a value depends on past observations: by age, and cumulated.
+    """Draw how much a value depends on past observations: by age, and cumulated.
 
     **Arguments:**
 
-    - `sensitivities`: by label, those of an agent's episodes; see
-      `agents.analysis.relative_sensitivity`.
+    - `sensitivities`: by label, those of an agent's episodes; see `relative_sensitivity`.
     - `path`: the picture to write, if any; its ending tells the format.
     - `reward_memory_length`: of the environment, drawn as a vertical line; see
-      `agents.analysis.value_memory_length`.
+      `value_memory_length`.
     - `fraction`: of the sensitivity, that makes the value memory length; marked by dots.
     - `title`: written above, if any.
 
-    **Returns:**
-
-    The figure.
-
     **Raises:**
 
-    `ValueError` where there is nothing to draw; and see `agents.analysis.relative_sensitivity`.
+    `ValueError` where there is nothing to draw; and see `relative_sensitivity`.
     """
     if not sensitivities:
         raise ValueError("`sensitivities` (={}) must hold at least one agent's.")
@@ -85,15 +80,14 @@ def draw_traces(
     beta: float = 0.01,
     title: str | None = None,
 ) -> Figure:
-    """Trace durability and context period of Fast and Forgetful Memory over training.
+    """Draw trace durability and context period of Fast and Forgetful Memory over training.
 
     **Arguments:**
 
     - `cells`: the same `zoo.FFM` at several times of the training, or at one.
-    - `path`: the picture to write, if any; its ending tells the format.
+    - `path`, `title`: see `draw_sensitivity`.
     - `steps`: the times, in environment steps; by default their numbers.
-    - `beta`: see `agents.analysis.trace_durability`.
-    - `title`: written above, if any.
+    - `beta`: see `trace_durability`.
 
     **Returns:**
 
@@ -130,14 +124,13 @@ def draw_eigenvalues(
     steps: Sequence[float | int] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Eigenvalues of a recurrence in the complex plane, from dark to light over training.
+    """Draw eigenvalues of a recurrence in the complex plane, from dark to light over training.
 
     **Arguments:**
 
-    - `values`: as `agents.analysis.eigenvalues` returns them, shape `[n]` or `[times, n]`.
-    - `path`: the picture to write, if any; its ending tells the format.
+    - `values`: as `eigenvalues` returns them, shape `[n]` or `[times, n]`.
+    - `path`, `title`: see `draw_sensitivity`.
     - `steps`: the times, in environment steps; by default their numbers.
-    - `title`: written above, if any.
 
     **Returns:**
 

@@ -15,7 +15,7 @@ from rtrl.dense import from_real_vector, to_real_vector
 def trace_durability(
     cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory], beta: float = 0.01
 ) -> np.ndarray:
-    """How long the traces of Fast and Forgetful Memory last: `log β / -|α|` steps.
+    """Return how long the traces of Fast and Forgetful Memory last: `log β / -|α|` steps.
 
     **Arguments:**
 
@@ -39,23 +39,10 @@ def trace_durability(
 
 
 def context_period(cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory]) -> np.ndarray:
-    """The periods of the contexts of Fast and Forgetful Memory: `2π / ω` steps.
+    """Return the periods of the contexts of Fast and Forgetful Memory: `2π / ω` steps.
 
-    **Arguments:**
-
-    - `cells`: one `zoo.FFM`, or the same at several times of the training.
-
-    **Returns:**
-
-    Shape `[contexts]`, or `[traces, contexts]` with `hadamard`; a leading axis over cells where
-    there are several. Infinite without context. Negative where a context has come to turn the
-    other way.
-
-    **Raises:**
-
-    `TypeError` for another cell.
-
-    Source: *Reinforcement Learning with Fast and Forgetful Memory*, Morad et al. (2023), figure 6.
+    Shapes, errors and source as for `trace_durability`. Infinite without context; negative where a
+    context has come to turn the other way.
     """
     return _of_each(cells, lambda cell: cell.context_period())
 
@@ -78,19 +65,19 @@ def eigenvalues(
     state: Any = None,
     x: Float[jax.Array, " inputs"] | None = None,
 ) -> np.ndarray:
-    """The eigenvalues of a recurrence: what a step multiplies a small change of the state by.
+    """Return the eigenvalues of a recurrence: what a step multiplies a small change of the state
+    by.
 
     Their modulus says how long a change lasts, their angle how it turns, in radians per step.
-    Linear cells whose entries do not act on each other have them as coefficients: the `a` of
-    `h' = a ⊙ h + b`, one per entry of the state in the order of the units; of a complex entry the
-    same recurrence over real numbers has the conjugate as well. For every other memory they are
-    those of the Jacobian of one step in the real numbers of the state, in no particular order.
+    Linear cells whose entries do not act on each other have them as coefficients: the `a` of `h' =
+    a ⊙ h + b`, one per entry of the state in the order of the units; of a complex entry the same
+    recurrence over real numbers has the conjugate as well. For every other memory they are those of
+    the Jacobian of one step in the real numbers of the state, in no particular order.
 
     **Arguments:**
 
     - `memories`: one memory, or the same at several times of the training.
-    - `state`: where the Jacobian is taken; the state of an episode's beginning by default.
-    - `x`: the input there, shape `[inputs]`; zeros by default.
+    - `state`, `x`: where the Jacobian is taken; an episode's beginning and zeros by default.
 
     **Returns:**
 

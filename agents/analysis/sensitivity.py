@@ -22,20 +22,20 @@ Sensitivities = Sequence[Any] | np.ndarray | Array
 def value_sensitivity(
     network: Recurrent, inputs: Inputs, *, step: Int[Array, ""] | int = -1, state: Any = None
 ) -> Float[Array, " time"]:
-    """How much the value at one step depends on each observation: `‖∂V_n / ∂o_i‖₂`.
+    """Return how much the value at one step depends on each observation: `‖∂V_n / ∂o_i‖₂`.
 
     The derivative is taken with respect to what the network reads of an observation: the numbers of
     a box (normalized where the agent does so), the one-hot vectors of discrete parts. It goes
     through encoder, memory and critic; previous actions and rewards, where they are inputs, are
     constants. Nothing crosses `begin`: observations of earlier episodes have exactly zero, and so
-    have those after the step.
+    have later ones.
 
     **Arguments:**
 
-    - `network`: the agent's network.
+    - `network`: with `agents.networks.ActorCritic` as its head.
     - `inputs`: what it saw; every leaf has a leading time axis.
     - `step`: the n of `V_n`, an index into time; may be traced. The last by default.
-    - `state`: the memory's state before the first step; that of an episode's beginning by default.
+    - `state`: the memory's state before the first step; an episode's beginning by default.
 
     **Returns:**
 
@@ -75,8 +75,7 @@ def episode_sensitivities(
     - `episodes`: number of episodes, all played at once.
     - `max_steps`: where an episode is cut; the environment's own limit by default, which must then
       be at most 100,000.
-    - `greedy`: take the most probable action; otherwise sample.
-    - `key`: PRNG key.
+    - `greedy`: take the best action; otherwise draw it.
 
     **Returns:**
 
@@ -85,8 +84,7 @@ def episode_sensitivities(
     **Raises:**
 
     `ValueError` when `episodes` or `max_steps` is less than 1, or `max_steps` is missing where
-    episodes may be longer than what is played by default; `TypeError` for the policy of an agent
-    without a value.
+    episodes may be longer; `TypeError` for the policy of an agent without a value.
     """
     if not isinstance(policy.behavior, ByPolicy):
         raise TypeError(
@@ -123,7 +121,7 @@ def _play(actor, behavior, key, episodes, limit, greedy):
 
 
 def relative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:
-    """The share of each observation in the sensitivity, by age: the mean over episodes.
+    """Return the share of each observation in the sensitivity, by age: the mean over episodes.
 
     **Arguments:**
 
@@ -153,44 +151,30 @@ def relative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:
 
 
 def cumulative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:
-    """The share of the sensitivity that the newest observations carry together.
+    """Return the share of the sensitivity that the newest observations carry together.
 
-    **Arguments:**
-
-    - `sensitivities`: see `relative_sensitivity`.
-
-    **Returns:**
-
-    Shape `[longest + 1]`; entry n is the share of the n newest observations. It rises from 0 to 1,
-    or stays 0 where no value depends on any observation.
-
-    **Raises:**
-
-    See `relative_sensitivity`.
+    Entry n, of `longest + 1`, is the share of the n newest observations: it rises from 0 to 1, or
+    stays 0 where no value depends on any observation. See `relative_sensitivity` for argument and
+    errors.
     """
     return np.concatenate([[0.0], np.cumsum(relative_sensitivity(sensitivities))])
 
 
 def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> int:
-    """How many of the newest observations carry `fraction` of the sensitivity of the value.
+    """Return how many of the newest observations carry `fraction` of the sensitivity of the value.
 
     In the paper the value memory length is the smallest number of newest observations from which
-    the value can be computed; of a network with a recurrent memory that is the whole episode, so a
-    fraction of the sensitivity stands for it here. To be compared with the *reward memory length*,
-    a property of the environment: the smallest n such that the expected reward of a step is a
-    function of the n newest observations and the action. It is 1 where an observation tells the
-    whole state, and k for RepeatPrevious with its lag of k - 1. A value memory that is much longer
-    says that the network heeds what it could ignore, and that credit has to reach as far.
-
-    **Arguments:**
-
-    - `sensitivities`: see `relative_sensitivity`.
-    - `fraction`: in (0, 1).
+    the value can be computed; of a recurrent network that is the whole episode, so a fraction of
+    the sensitivity stands for it here. To be compared with the *reward memory length*, a property
+    of the environment: the smallest n such that the expected reward of a step is a function of the
+    n newest observations and the action. It is 1 where an observation tells the whole state, and k
+    for RepeatPrevious with its lag of k - 1. A value memory that is much longer says that the
+    network heeds what it could ignore, and that credit has to reach as far.
 
     **Returns:**
 
-    The smallest n whose n newest observations carry at least that fraction; 0 where no value
-    depends on any observation.
+    The smallest n whose n newest observations carry at least `fraction`, in (0, 1); 0 where no
+    value depends on any observation.
 
     **Raises:**
 

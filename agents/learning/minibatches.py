@@ -36,7 +36,6 @@ def epochs_of_minibatches(
     - `sample`: the segments, leading axes `[time, segment]`.
     - `carries`: `(network, epoch) -> carries` at the segments' starts, leading axis `[segment]`.
     - `epochs`, `minibatches`: number of passes, and of parts per pass.
-    - `key`: PRNG key.
 
     **Returns:**
 
@@ -70,7 +69,6 @@ def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
 
     **Arguments:**
 
-    - `key`: PRNG key.
     - `segments`: number of segments.
     - `minibatches`: number of minibatches; a divisor of `segments`.
 

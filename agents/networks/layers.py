@@ -19,7 +19,6 @@ class Linear(eqx.Module):
 
         - `inputs`, `outputs`: widths.
         - `scale`: singular value of the weights.
-        - `key`: PRNG key.
         """
         self.w = jax.nn.initializers.orthogonal(scale)(key, (outputs, inputs))
         self.b = jnp.zeros(outputs)

@@ -37,14 +37,8 @@ class CheckpointError(ValueError):
 
 
 class Header(NamedTuple):
-    """What a checkpoint says about itself.
-
-    **Attributes:**
-
-    - `config`: the configuration of the run.
-    - `progress`: how far the run had come.
-    - `versions`: the versions of the libraries that wrote it.
-    - `leaves`: path, shape and dtype of every array, in order.
+    """What a checkpoint says about itself: what the run is, how far it had come, the libraries that
+    wrote it, and path, shape and dtype of every array.
     """
 
     config: dict[str, Any]
@@ -60,8 +54,7 @@ def save(path: str | Path, state: Any, *, config: Mapping, progress: Mapping) ->
 
     - `path`: the file to write. Its folder must exist.
     - `state`: a pytree of arrays; typed PRNG keys are allowed.
-    - `config`: what the run is, for JSON.
-    - `progress`: how far it has come, for JSON.
+    - `config`, `progress`: what the run is and how far it has come, for JSON.
 
     **Raises:**
 
@@ -81,7 +74,6 @@ def load(path: str | Path, like: State, *, config: Mapping | None) -> tuple[Stat
 
     **Arguments:**
 
-    - `path`: the file.
     - `like`: a pytree of the structure, shapes and dtypes that are expected; arrays or
       `jax.ShapeDtypeStruct`s (as from `jax.eval_shape`).
     - `config`: the configuration that is expected, or `None` to accept any.
@@ -171,12 +163,7 @@ def versions() -> dict[str, str]:
 
 
 def differences(stored: Mapping, asked: Mapping) -> list[str]:
-    """Compare two configurations as JSON.
-
-    **Returns:**
-
-    One line for each key that differs, with both values; nested keys are dotted.
-    """
+    """Compare two configurations as JSON: a line for each key that differs, nested ones dotted."""
     old, new = _flatten(_as_json(stored)), _flatten(_as_json(asked))
     return [
         f"{key}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"

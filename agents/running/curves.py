@@ -27,16 +27,16 @@ _LABELS = {
 
 
 def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean over seeds and its 95 % confidence interval by Student's t-distribution.
+    """Return the mean over seeds and its 95 % confidence interval by Student's t-distribution.
 
     **Arguments:**
 
-    - `values`: array of shape `(points, seeds)`; NaN where a seed has no value.
+    - `values`: shape `[points, seeds]`; NaN where a seed has no value.
 
     **Returns:**
 
-    The mean and the interval's half width, both `(points,)`; the half width is NaN where
-    fewer than two seeds have a value.
+    The mean and the interval's half width, both `[points]`; the half width is NaN where fewer than
+    two seeds have a value.
     """
     present = ~np.isnan(values)
     count = present.sum(axis=1)
@@ -49,21 +49,20 @@ def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """A moving average over the last `window` points, without those that are NaN.
+    """Average over the last `window` points, without those that are NaN.
 
     **Arguments:**
 
-    - `values`: array of shape `(points, seeds)`.
+    - `values`: shape `[points, seeds]`.
     - `window`: the number of points; 1 changes nothing.
 
     **Returns:**
 
-    Array of the same shape. The first points average over what there is; a point that is
-    NaN stays NaN.
+    The same shape. The first points average over what there is; a point that is NaN stays NaN.
 
     **Raises:**
 
-    - `ValueError`: if `window` is less than 1.
+    `ValueError` if `window` is less than 1.
     """
     if window < 1:
         raise ValueError(f"`smoothing` (={window}) must be at least 1 point")
@@ -86,7 +85,7 @@ def learning_curve(
     smoothing: int = 1,
     title: str | None = None,
 ) -> None:
-    """Draws the learning curves of one or several runs into one picture.
+    """Draw the learning curves of one or several runs into one picture.
 
     The line is the mean over seeds, the band its 95 % confidence interval by Student's
     t-distribution; a run of one seed has no band.
@@ -101,7 +100,7 @@ def learning_curve(
 
     **Raises:**
 
-    - `ValueError`: if a folder holds no run, or a run has no such metric.
+    `ValueError` if a folder holds no run, or a run has no such metric.
     """
     if not runs:
         raise ValueError("there is no run to draw")
@@ -117,44 +116,20 @@ def learning_curve(
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure that belongs to no window and to no global state.
-
-    **Arguments:**
-
-    - `width`, `height`: in inches, at 150 dots each.
-
-    **Returns:**
-
-    A figure without axes.
-    """
+    """Return an empty figure that belongs to no window and no global state; sizes in inches."""
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def look(number: int) -> dict[str, Any]:
-    """Color and style of a line, different for each of the first 28.
-
-    **Arguments:**
-
-    - `number`: of the line, from 0.
-
-    **Returns:**
-
-    `color` and `linestyle`, for matplotlib.
-    """
+    """Return color and style of a line, for matplotlib; different for each of the first 28."""
     color = _COLORS[number % len(_COLORS)]
     return {"color": color, "linestyle": _STYLES[number // len(_COLORS) % len(_STYLES)]}
 
 
 def style_axes(axes: Axes, x: str, y: str) -> None:
-    """Labels, grid and frame as in every picture of this package.
-
-    **Arguments:**
-
-    - `axes`: to be styled.
-    - `x`, `y`: what the axes show.
-    """
+    """Label axes with what they show, and give them the grid and frame of all pictures here."""
     axes.set_xlabel(x, fontsize=12)
     axes.set_ylabel(y, fontsize=12)
     axes.tick_params(labelsize=11)

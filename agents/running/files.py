@@ -7,11 +7,6 @@ from pathlib import Path
 def write_whole(path: str | Path, content: bytes) -> None:
     """Write a file so that a crash leaves either the old file or the new one.
 
-    **Arguments:**
-
-    - `path`: the file to write. Its folder must exist.
-    - `content`: all of its bytes.
-
     **Raises:**
 
     `OSError` if it cannot be written.

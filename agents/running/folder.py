@@ -17,12 +17,6 @@ class RunFolderError(ValueError):
 def check_folder(folder: Path, config: Mapping, *, resume: bool) -> None:
     """Refuse a folder that is not for this run; change nothing.
 
-    **Arguments:**
-
-    - `folder`: be it there or not.
-    - `config`: what the run is.
-    - `resume`: whether a run is expected there.
-
     **Raises:**
 
     - `RunFolderError`: if the folder holds something else, or nothing to resume.

@@ -15,13 +15,13 @@ _EVALUATION = 2**31
 
 
 class Programs:
-    """What a run executes.
+    """The compiled programs of a run of `seeds` side by side, all of its randomness from one
+    `seed`.
 
     **Attributes:**
 
     - `init`: `() -> state`, with a leading axis over seeds.
     - `step`: `state -> (state, report)`; the given state's memory is used again.
-    - `evaluate`: `(state, iteration) -> metrics`; only where evaluations were asked for.
     - `finite`: `state -> {path: [seed]}`, whether every array is finite.
     - `state`: shapes of the state.
     - `metrics`, `checked`: names of all scalars, and of those that must be finite.
@@ -95,13 +95,9 @@ def _means_of(play: Callable) -> Callable:
 
 
 def evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
-    """Return keys for evaluating, apart from all keys of training.
+    """Return a key for each seed to evaluate with, apart from all keys of training.
 
-    **Arguments:**
-
-    - `seed`: the root of the randomness.
-    - `iteration`: counted from 1; 0 is free for evaluations after training.
-    - `seeds`: how many are needed.
+    Iterations are counted from 1; 0 is free for evaluations after training.
     """
     root = jax.random.fold_in(jax.random.key(seed), _EVALUATION)
     return jax.random.split(jax.random.fold_in(root, iteration), seeds)

@@ -17,11 +17,10 @@ class ProgressReport:
 
     **Arguments:**
 
-    - `total`: the number of iterations.
-    - `start`: how many of them are done already.
+    - `total`, `start`: the number of iterations, and how many of them are done already.
     - `steps`: environment steps of one iteration, over all seeds.
-    - `show`: `True` chooses by the terminal, `False` shows nothing; `"bar"` and
-        `"lines"` force one form.
+    - `show`: `True` chooses by the terminal, `False` shows nothing; `"bar"` and `"lines"` force one
+      form.
     - `console`: where to print.
     """
 
@@ -57,16 +56,9 @@ class ProgressReport:
             self._bar.stop()
 
     def update(self, iteration: int, score: float) -> float:
-        """Reports an iteration.
+        """Report an iteration with its mean return, and return the steps per second so far.
 
-        **Arguments:**
-
-        - `iteration`: how many are done.
-        - `score`: its mean return; if NaN, the last one that was not is shown.
-
-        **Returns:**
-
-        Environment steps per second so far, over all seeds.
+        If the return is NaN, the last one that was not is shown.
         """
         elapsed = max(time.perf_counter() - self._began, 1e-9)
         done = iteration - self._start

@@ -23,8 +23,8 @@ INDEX = ("iteration", "env_steps", "seed")
 class ScalarLog:
     """Scalars in a CSV file: one row for each iteration and seed, flushed as written.
 
-    Cells of metrics that were not measured in an iteration are blank; a metric that was
-    measured and is not a number is `nan`. A metric not seen before adds a column.
+    Cells of metrics that were not measured in an iteration are blank; a metric that was measured
+    and is not a number is `nan`. A metric not seen before adds a column.
 
     **Arguments:**
 
@@ -35,7 +35,7 @@ class ScalarLog:
 
     **Raises:**
 
-    - `ValueError`: if rows up to `keep` are missing.
+    `ValueError` if rows up to `keep` are missing.
     """
 
     def __init__(self, path: Path, metrics: Sequence[str], *, seeds: int, keep: int = 0):
@@ -51,14 +51,7 @@ class ScalarLog:
         self._rewrite(rows)
 
     def write(self, iteration: int, env_steps: int, metrics: Mapping[str, np.ndarray]) -> None:
-        """Appends the rows of one iteration.
-
-        **Arguments:**
-
-        - `iteration`: counted from 1.
-        - `env_steps`: environment steps so far, for each seed.
-        - `metrics`: arrays of shape `(seeds,)`, all of one length.
-        """
+        """Append the rows of one iteration, from arrays over seeds by metric."""
         new = [name for name in metrics if name not in self._columns]
         if new:
             self._file.close()
@@ -72,12 +65,12 @@ class ScalarLog:
         self._file.flush()
 
     def sync(self) -> None:
-        """Puts what was written on the disk; to be called before a checkpoint."""
+        """Put what was written on the disk; to be called before a checkpoint."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
     def _rewrite(self, rows: Sequence[Mapping[str, str]]) -> None:
@@ -106,12 +99,12 @@ class TensorBoardLog:
         self._mean = SummaryWriter(str(folder / "mean"), purge_step=purge)
 
     def write(self, env_steps: int, metrics: Mapping[str, np.ndarray], **shared: float) -> None:
-        """Writes the scalars of one iteration; those that are not numbers are left out.
+        """Write the scalars of one iteration; those that are not numbers are left out.
 
         **Arguments:**
 
         - `env_steps`: environment steps so far, for each seed: the horizontal axis.
-        - `metrics`: arrays of shape `(seeds,)`.
+        - `metrics`: arrays over seeds.
         - `shared`: scalars of the run as a whole, such as its speed.
         """
         for name, values in metrics.items():
@@ -125,22 +118,13 @@ class TensorBoardLog:
             self._mean.add_scalar(name, value, env_steps)
 
     def close(self) -> None:
-        """Flushes and closes the event files."""
+        """Flush and close the event files."""
         for writer in (*self._seeds, self._mean):
             writer.close()
 
 
 def mean_over_seeds(values: np.ndarray) -> float:
-    """The mean over the seeds that have a value.
-
-    **Arguments:**
-
-    - `values`: array of shape `(seeds,)`; NaN where there is none.
-
-    **Returns:**
-
-    The mean; NaN if no seed has a value.
-    """
+    """Average over the seeds that have a value, which is not NaN; NaN where none has."""
     values = np.asarray(values, float)
     present = values[~np.isnan(values)]
     return float(present.mean()) if present.size else float("nan")
@@ -152,15 +136,9 @@ def _cell(value: np.generic) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file; a last line that a crash has torn is left out.
+    """Read the cells by column for each row of a CSV file; nothing where there is no file.
 
-    **Arguments:**
-
-    - `path`: the file.
-
-    **Returns:**
-
-    Cells by column for each row; no rows if there is no file.
+    A last line that a crash has torn is left out.
     """
     if not path.exists():
         return []
@@ -174,11 +152,10 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 class Scalars:
     """The scalars of one run.
 
-    **Arguments:**
+    **Attributes:**
 
-    - `iteration`: array of shape `(iterations,)`.
-    - `env_steps`: environment steps for each seed, of the same shape.
-    - `metrics`: arrays of shape `(iterations, seeds)`; NaN where nothing was measured.
+    - `iteration`, `env_steps`: shape `[iterations]`, the latter for each seed.
+    - `metrics`: by name, shape `[iterations, seeds]`; NaN where nothing was measured.
     """
 
     iteration: np.ndarray
@@ -186,20 +163,13 @@ class Scalars:
     metrics: Mapping[str, np.ndarray]
 
     def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
-        """One metric where it was measured.
+        """Return environment steps `[points]` and values `[points, seeds]` of one metric.
 
-        **Arguments:**
-
-        - `metric`: its name.
-
-        **Returns:**
-
-        Environment steps `(points,)` and values `(points, seeds)`, without the iterations
-        in which no seed has a value.
+        Iterations in which no seed has a value are left out.
 
         **Raises:**
 
-        - `ValueError`: if the run has no such metric or no value of it.
+        `ValueError` if the run has no such metric or no value of it.
         """
         if metric not in self.metrics:
             known = ", ".join(self.metrics)
@@ -212,19 +182,13 @@ class Scalars:
 
 
 def read_scalars(folder: str | Path) -> Scalars:
-    """Reads the scalars of a run.
+    """Read the scalars of a run's folder.
 
-    **Arguments:**
-
-    - `folder`: the run's folder.
-
-    **Returns:**
-
-    Its scalars. An iteration of which some seeds' rows are missing is left out.
+    An iteration of which some seeds' rows are missing is left out.
 
     **Raises:**
 
-    - `ValueError`: if there are none.
+    `ValueError` if there are none.
     """
     path = Path(folder) / SCALARS
     if not path.exists():
@@ -242,15 +206,9 @@ def read_scalars(folder: str | Path) -> Scalars:
 
 
 def default_metric(runs: Sequence[Scalars]) -> str:
-    """The metric that shows how well the runs learn.
+    """Name the metric that shows how well runs learn.
 
-    **Arguments:**
-
-    - `runs`: their scalars.
-
-    **Returns:**
-
-    `"evaluation_return"` if all runs have evaluated, else `"return"`.
+    It is `"evaluation_return"` if all of them have evaluated, else `"return"`.
     """
     name = "evaluation_return"
     evaluated = [name in run.metrics and not np.isnan(run.metrics[name]).all() for run in runs]

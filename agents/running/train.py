@@ -38,13 +38,12 @@ class TrainingDiverged(RuntimeError):
 class TrainResult:
     """What `train` returns.
 
-    **Arguments:**
+    **Attributes:**
 
     - `folder`: the run's folder.
     - `state`: the final state, with a leading axis over seeds.
-    - `metrics`: the last measured value of each metric, of shape `(seeds,)`.
-    - `iterations`: how many are done.
-    - `env_steps`: environment steps, for each seed.
+    - `metrics`: the last measured value of each metric, shape `[seeds]`.
+    - `iterations`, `env_steps`: how many are done, the latter for each seed.
     - `compile_seconds`: the time XLA took.
     - `steps_per_second`: environment steps per second over all seeds, compilation apart.
     """

@@ -106,36 +106,16 @@ def _union(annotation: Any) -> tuple[Any, ...]:
 
 
 def check_numbers(rule: str, holds: Callable[[Any], bool], **numbers: Any) -> None:
-    """Check that settings keep a rule.
-
-    **Arguments:**
-
-    - `rule`: in words, after "must be".
-    - `holds`: whether a value keeps it.
-    - `numbers`: settings by name.
-
-    **Raises:**
-
-    `ValueError` for the first that does not.
-    """
+    """Raise `ValueError` for the first number that does not hold, with the rule behind "must
+    be"."""
     for name, value in numbers.items():
         if not holds(value):
             raise ValueError(f"`{name}` (={value}) must be {rule}.")
 
 
 def check_kind(kind: type, rule: str, **settings: Any) -> None:
-    """Check that settings are of a kind.
-
-    **Arguments:**
-
-    - `kind`: the class.
-    - `rule`: in words, after "must be".
-    - `settings`: settings by name.
-
-    **Raises:**
-
-    `TypeError` for the first that is not.
-    """
+    """Raise `TypeError` for the first setting that is not of a kind, with the rule behind "must
+    be"."""
     for name, value in settings.items():
         if not isinstance(value, kind):
             raise TypeError(f"`{name}` (={value!r}) must be {rule}.")

@@ -84,12 +84,7 @@ def _for_all_of_a_batch(axis_size, in_batched, flag):
 
 
 class Actor(eqx.Module):
-    """Environments to act in, of one kind.
-
-    **Attributes:**
-
-    - `env`, `params`: a gymnax environment and its parameters.
-    """
+    """Environments to act in, of one kind: a gymnax environment and its parameters."""
 
     env: Any = eqx.field(static=True)
     params: Any
@@ -117,13 +112,7 @@ class Actor(eqx.Module):
     def step(
         self, behavior: AbstractBehavior, state: ActorState, key: Array, *, greedy: bool = False
     ) -> tuple[ActorState, Transition]:
-        """Take one action in every environment.
-
-        **Arguments:**
-
-        - `behavior`: chooses the actions.
-        - `state`: where acting stands.
-        - `greedy`: take the best action instead of a random one.
+        """Take one action in every environment, the best or a random one.
 
         **Returns:**
 
@@ -184,20 +173,13 @@ class Actor(eqx.Module):
         segment: int | None = None,
         key: Array,
     ) -> tuple[ActorState, Transition, Any]:
-        """Act for `length` steps.
-
-        **Arguments:**
-
-        - `behavior`: chooses the actions.
-        - `state`: where acting stands.
-        - `length`: number of steps.
-        - `segment`: steps per segment; a divisor of `length`, which it is by default.
+        """Act for `length` steps, in segments of a divisor of it; in one by default.
 
         **Returns:**
 
         `(state, rollout, memories)`: the rollout with leading axes `[length, env]`, and the
-        memory's states at the segments' borders, the rollout's end included:
-        `[length / segment + 1, env]`.
+        memory's states at the segments' borders, the rollout's end included: `[length / segment +
+        1, env]`.
         """
         segment = length if segment is None else segment
         keys = jax.random.split(key, length).reshape(length // segment, segment)
@@ -223,11 +205,7 @@ class Actor(eqx.Module):
 
 
 def episode_statistics(rollout: Transition) -> dict[str, Float[Array, ""]]:
-    """Average over the episodes that ended in a rollout.
-
-    **Arguments:**
-
-    - `rollout`: leading axes `[time, env]`.
+    """Average over the episodes that ended in a rollout `[time, env]`.
 
     **Returns:**
 

@@ -30,9 +30,6 @@ def evaluate(
 
     **Arguments:**
 
-    - `actor`: the environment.
-    - `policy`: chooses the actions.
-    - `episodes`: number of episodes.
     - `greedy`: take the best action; otherwise draw it.
     - `max_steps`: where an episode is cut; the environment's own limit by default.
 
@@ -70,14 +67,7 @@ def evaluate(
 
 
 class Episode(NamedTuple):
-    """What an episode came to.
-
-    **Attributes:**
-
-    - `total`: its return, without discount.
-    - `length`: its steps.
-    - `complete`: whether it has ended.
-    """
+    """What an episode came to: its return without discount, its steps, and whether it has ended."""
 
     total: float
     length: int
@@ -95,20 +85,18 @@ def play(
     sample: bool = False,
     key: Array,
 ) -> list[Episode]:
-    """Play episodes one after the other, and show every state.
+    """Play episodes one after the other on the host, and show every state.
 
     The last state of an episode is shown too, unless a wrapper or another package resets the
     environment itself and hides it.
 
     **Arguments:**
 
-    - `env`: the environment.
-    - `params`: its parameters.
+    - `env`, `params`: the environment.
     - `policy`: chooses the actions; random ones without it.
     - `show`: called with each state and its observation.
-    - `episodes`: how many, at most.
-    - `steps`: how many in all episodes together, at most.
-    - `sample`: draw the policy's actions instead of taking the most probable ones.
+    - `episodes`, `steps`: how many at most, the latter in all episodes together.
+    - `sample`: draw the policy's actions instead of taking the best ones.
 
     **Returns:**
 

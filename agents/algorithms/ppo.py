@@ -28,13 +28,7 @@ from zoo.parts.checks import check_counts
 
 
 class Learner(eqx.Module):
-    """What PPO learns.
-
-    **Attributes:**
-
-    - `network`, `optimizer`: parameters and the optimizer's state.
-    - `observation_statistics`, `return_statistics`: for normalization, or `None`.
-    """
+    """What PPO learns: statistics are for normalization, or `None`."""
 
     network: Recurrent
     optimizer: PyTree
@@ -43,13 +37,8 @@ class Learner(eqx.Module):
 
 
 class Actors(eqx.Module):
-    """What PPO carries for each environment.
-
-    **Attributes:**
-
-    - `acting`: where acting stands.
-    - `carry`: the gradient's, at the same point.
-    - `discounted`: running discounted return, for reward normalization.
+    """What PPO carries for each environment: besides acting, the gradient's carry at the same point
+    and the running discounted return, for reward normalization.
     """
 
     acting: ActorState

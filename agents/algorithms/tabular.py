@@ -22,21 +22,14 @@ MOST_ENTRIES = 10_000_000
 
 
 def table_index(space: Any, observation: Any) -> Int[Array, ""]:
-    """Return the row of an observation in a table.
+    """Return the row of an observation in a table, from 0 to `table_rows(space) - 1`.
 
-    **Arguments:**
-
-    - `space`: a `Discrete` or `MultiDiscrete` space.
-    - `observation`: one element of it.
-
-    **Returns:**
-
-    An integer from 0 to `table_rows(space) - 1`: the observation itself, or the number whose digits
-    are the observation's numbers, the first the most significant.
+    It is the observation itself, or the number whose digits are the observation's numbers, the
+    first the most significant.
 
     **Raises:**
 
-    `TypeError` for another kind of space.
+    `TypeError` for a space that is not `Discrete` or `MultiDiscrete`.
     """
     table_rows(space)
     if isinstance(space, spaces.Discrete):
@@ -50,13 +43,9 @@ def table_index(space: Any, observation: Any) -> Int[Array, ""]:
 def table_rows(space: Any) -> int:
     """Count the observations of a space.
 
-    **Arguments:**
-
-    - `space`: a `Discrete` or `MultiDiscrete` space.
-
     **Raises:**
 
-    `TypeError` for another kind of space.
+    `TypeError` for a space that is not `Discrete` or `MultiDiscrete`.
     """
     if isinstance(space, spaces.Discrete):
         return space.n
@@ -68,11 +57,9 @@ def table_rows(space: Any) -> int:
 def choose(
     table: Float[Array, "observations actions"], row: Int[Array, ""], epsilon: float, key: Array
 ) -> tuple[Int[Array, ""], Bool[Array, ""]]:
-    """Choose an action ε-greedily; ties among the best are broken at random.
+    """Choose an action ε-greedily, and tell whether it is one of the best.
 
-    **Returns:**
-
-    `(action, greedy)`: the latter whether it is one of the best.
+    Ties among the best are broken at random.
     """
     values = table[row]
     best = values == values.max()
@@ -84,14 +71,7 @@ def choose(
 
 
 class ByTable(AbstractBehavior):
-    """Takes actions by their values in a table.
-
-    **Attributes:**
-
-    - `table`: action values.
-    - `space`: of the observations.
-    - `epsilon`: probability of a uniformly drawn action, where actions are drawn.
-    """
+    """Takes actions by their values in a table; of drawn ones `epsilon` are uniformly random."""
 
     table: Float[Array, "observations actions"]
     space: Any = eqx.field(static=True)
@@ -114,14 +94,9 @@ class ByTable(AbstractBehavior):
 
 
 class Acting(eqx.Module):
-    """Where acting stands, in the one environment.
+    """Where acting stands, in the one environment: before `action`, which is chosen already.
 
-    **Attributes:**
-
-    - `trace`: eligibility of every entry of the table.
-    - `env_state`, `row`: of the environment, and its observation as a row of the table.
-    - `action`, `greedy`: the action to be taken next, and whether it is one of the best.
-    - `episode_return`, `episode_length`: of the running episode so far.
+    `greedy` says whether it is one of the best; `row` is that of the observation.
     """
 
     trace: Float[Array, "observations actions"]

@@ -23,17 +23,11 @@ from agents.running import TrainingDiverged, TrainingInterrupted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line on words, the process's by default, and return the exit code.
 
-    **Arguments:**
-
-    - `arguments`: the words after the program's name; the process's by default.
-
-    **Returns:**
-
-    The exit code: 0; 2 after an error of the user's, which is one message on stderr; 130 after
-    Ctrl-C and 143 after SIGTERM, once a checkpoint is written. Errors in the program itself are
-    raised as they are; so are all with `TRACE_ZOO_TRACEBACK=1` in the environment.
+    It is 0; 2 after an error of the user's, which is one message on stderr; 130 after Ctrl-C and
+    143 after SIGTERM, once a checkpoint is written. Errors in the program itself are raised as they
+    are; so are all with `TRACE_ZOO_TRACEBACK=1` in the environment.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     errors = Console(stderr=True, soft_wrap=True)
@@ -56,10 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse_command(words: Sequence[str]) -> Any:
     """Return the command that was typed, to be called with a console.
-
-    **Arguments:**
-
-    - `words`: after the program's name.
 
     **Raises:**
 

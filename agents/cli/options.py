@@ -116,15 +116,9 @@ _GROUPS = {zoo.Spec: MemoryOptions, Gradient: GradientOptions}
 
 
 def options_of(kind: type[AbstractAgent]) -> type:
-    """Make the options of an algorithm from its fields, their defaults and their docstrings.
+    """Make the options of an algorithm, as a dataclass for tyro.
 
-    **Arguments:**
-
-    - `kind`: the algorithm's class.
-
-    **Returns:**
-
-    A dataclass for tyro; `make_agent` makes the agent from what was parsed.
+    They are read off its fields, their defaults and their docstrings.
     """
     annotations, docs = typing.get_type_hints(kind), field_docs(kind)
     options = []
@@ -153,12 +147,10 @@ def options_of(kind: type[AbstractAgent]) -> type:
 
 
 def make_agent(kind: type[AbstractAgent], options: Any, **changed: Any) -> AbstractAgent:
-    """Make the agent that parsed options describe.
+    """Make the agent that parsed options describe, an instance of `options_of(kind)`.
 
     **Arguments:**
 
-    - `kind`: the algorithm's class.
-    - `options`: an instance of `options_of(kind)`.
     - `changed`: settings that take the place of what was parsed.
 
     **Raises:**
@@ -200,12 +192,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def parse_options(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    """Read options given as `key=value`; values are Python literals, else text.
-
-    **Arguments:**
-
-    - `texts`: as typed.
-    - `flag`: the flag they were given to, for errors.
+    """Read options given to a flag as `key=value`; values are Python literals, else text.
 
     **Raises:**
 

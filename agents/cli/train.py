@@ -42,16 +42,7 @@ class RunOptions:
 
 
 def train_command(kind: type[AbstractAgent]) -> type:
-    """Make the command that trains an algorithm, with options read off its class.
-
-    **Arguments:**
-
-    - `kind`: the algorithm's class.
-
-    **Returns:**
-
-    A dataclass for tyro, called as `command(console)`.
-    """
+    """Make the command that trains an algorithm, a dataclass for tyro, called with a console."""
     fields: list[Any] = [
         (
             "algorithm",

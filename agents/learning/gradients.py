@@ -40,13 +40,7 @@ class AbstractGradient(abc.ABC):
 
     @abc.abstractmethod
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
-        """Run one segment, with the gradient that this choice stands for.
-
-        **Arguments:**
-
-        - `network`: what the gradient is taken of.
-        - `carry`: at the segment's start; a constant.
-        - `inputs`: of the segment, every leaf with a leading time axis.
+        """Run one segment, with the gradient that this choice stands for; the carry is a constant.
 
         **Returns:**
 
@@ -78,14 +72,10 @@ class AbstractGradient(abc.ABC):
     def refreshed(
         self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
     ) -> PyTree:
-        """Return the carries at the segments' starts for an epoch: those stored, by default.
+        """Return the carries at the segments' starts for an epoch, counted from 0: those stored, by
+        default.
 
-        **Arguments:**
-
-        - `network`: the network as it is before the epoch.
-        - `carry`, `inputs`: see `collected`.
-        - `starts`: as `collected` returned them.
-        - `epoch`: number of the pass over the rollout, from 0.
+        `network` is as it is before the epoch; for the others see `collected`.
         """
         return starts
 
@@ -93,14 +83,8 @@ class AbstractGradient(abc.ABC):
 def along(
     gradient: AbstractGradient, network: Any, carry: PyTree, inputs: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """Run a network along a rollout and keep the carry at the start of every segment.
-
-    **Arguments:**
-
-    - `gradient`: says what a carry is and how long a segment.
-    - `network`: the network.
-    - `carry`: at the rollout's start, `[env, ...]`.
-    - `inputs`: of the rollout, `[time, env, ...]`.
+    """Run a network along a rollout `[time, env, ...]`, and keep the carry at every segment's
+    start.
 
     **Returns:**
 
@@ -119,18 +103,12 @@ def along(
 
 
 def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-    """Return a network's outputs over segments side by side.
+    """Return a network's outputs `[time, segment, ...]` over segments side by side.
 
     **Arguments:**
 
-    - `gradient`: how a segment is run.
-    - `network`: the network.
     - `starts`: the carries at the segments' starts, `[segment, ...]`.
     - `inputs`: `[time, segment, ...]`.
-
-    **Returns:**
-
-    Outputs, leading axes `[time, segment]`.
     """
     return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
 

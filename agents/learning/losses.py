@@ -15,10 +15,6 @@ def clipped_surrogate(
     - `advantage`: A.
     - `clip`: ε.
 
-    **Returns:**
-
-    A scalar to minimize.
-
     Source: Schulman et al. (2017), *Proximal Policy Optimization Algorithms*, equation 7.
     """
     clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
@@ -36,14 +32,9 @@ def value_loss(
 
     **Arguments:**
 
-    - `value`: the value now.
-    - `old_value`: the value when the rollout was collected.
+    - `value`, `old_value`: now, and when the rollout was collected.
     - `target`: what it should be.
     - `clip`: largest move that counts, or `None` for no clipping.
-
-    **Returns:**
-
-    A scalar to minimize.
     """
     error = (value - target) ** 2
     if clip is not None:
@@ -53,14 +44,5 @@ def value_loss(
 
 
 def standardize(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Shift and scale to zero mean and unit variance over all entries.
-
-    **Arguments:**
-
-    - `x`: every entry counts; there must be no padding among them.
-
-    **Returns:**
-
-    An array of the same shape.
-    """
+    """Shift and scale to zero mean and unit variance; every entry counts, there is no padding."""
     return (x - jnp.mean(x)) / (jnp.std(x) + 1e-8)

@@ -65,16 +65,8 @@ def epochs_of_minibatches(
 
 
 def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
-    """Draw a random partition of the segments into minibatches of equal size.
-
-    **Arguments:**
-
-    - `segments`: number of segments.
-    - `minibatches`: number of minibatches; a divisor of `segments`.
-
-    **Returns:**
-
-    Indices, shape `[minibatches, segments / minibatches]`; every segment occurs once.
+    """Draw a random partition of segments into minibatches, `[minibatches, segments /
+    minibatches]`.
 
     **Raises:**
 
@@ -97,19 +89,15 @@ def staleness(
     *,
     part: Callable[[PyTree], PyTree],
 ) -> Float[Array, ""]:
-    """Measure how much stored carries still tell: the cosine of two gradients.
+    """Measure how much stored carries still tell: the cosine of two gradients, 1 if nothing is
+    stale.
 
     **Arguments:**
 
-    - `loss`: `(network, sample, carry) -> (loss, metrics)`.
-    - `network`: the network, after it has moved.
-    - `sample`: the segments, leading axes `[time, segment]`.
+    - `loss`, `sample`: see `epochs_of_minibatches`.
+    - `network`: after it has moved.
     - `stored`, `fresh`: the carries as they were stored, and recomputed with `network`.
     - `part`: picks what is compared from a gradient, such as that of the memory.
-
-    **Returns:**
-
-    The cosine: 1 where nothing is stale.
     """
 
     def flat_gradient(carries):

@@ -10,15 +10,6 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
 
     Segment `i * envs + e` holds the steps `i * length … (i + 1) * length - 1` of environment `e`.
 
-    **Arguments:**
-
-    - `rollout`: pytree of arrays with leading axes `[time, env]`.
-    - `length`: steps per segment; a divisor of time.
-
-    **Returns:**
-
-    The same pytree, time-major, with `time / length * env` segments on axis 1.
-
     **Raises:**
 
     `ValueError` when time is not divisible by `length`.
@@ -37,31 +28,11 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
 
 
 def to_starts(carries: PyTree) -> PyTree:
-    """Flatten carries at segments' starts, `[segment, env, ...]`, in the order of `to_segments`.
-
-    **Arguments:**
-
-    - `carries`: pytree of arrays with leading axes `[time / length, env]`.
-
-    **Returns:**
-
-    The same pytree with one leading axis over `time / length * env` segments.
-    """
+    """Flatten carries at segments' starts, `[segment, env, ...]`, in the order of `to_segments`."""
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
 
 
 def take(table: PyTree, indices: Int[Array, " rows"], axis: int = 0) -> PyTree:
-    """Take rows of every leaf; no check that the indices are in bounds.
-
-    **Arguments:**
-
-    - `table`: pytree of arrays.
-    - `indices`: the rows.
-    - `axis`: 0 or 1.
-
-    **Returns:**
-
-    The same pytree, with the rows at `axis`.
-    """
+    """Take rows of every leaf at an axis; no check that the indices are in bounds."""
     where = (slice(None),) * axis + (indices,)
     return jax.tree.map(lambda x: x.at[where].get(mode="promise_in_bounds"), table)

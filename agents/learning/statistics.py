@@ -7,13 +7,7 @@ from jaxtyping import Array, Float
 
 
 class RunningStatistics(eqx.Module):
-    """Mean and variance of everything seen so far, one of each per feature.
-
-    **Attributes:**
-
-    - `mean`, `variance`: shape of one sample.
-    - `count`: number of samples seen.
-    """
+    """Mean and variance of everything seen so far, one of each per feature, and its count."""
 
     mean: Float[Array, "*shape"]
     variance: Float[Array, "*shape"]
@@ -25,11 +19,8 @@ class RunningStatistics(eqx.Module):
         return RunningStatistics(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
 
     def update(self, samples: Float[Array, "..."]) -> "RunningStatistics":
-        """Return the statistics after more samples.
-
-        **Arguments:**
-
-        - `samples`: any leading axes, then those of one sample; features are never pooled.
+        """Return the statistics after more samples, with any leading axes; features are never
+        pooled.
 
         Source: Chan et al. (1979), the pairwise update of mean and variance.
         """
@@ -44,21 +35,9 @@ class RunningStatistics(eqx.Module):
         return RunningStatistics(self.mean + difference * (new / total), merged, total)
 
     def normalize(self, sample: Float[Array, "*shape"], limit: float = 10.0) -> Array:
-        """Shift and scale to zero mean and unit variance, and clip.
-
-        **Arguments:**
-
-        - `sample`: one sample.
-        - `limit`: largest magnitude of the result, in standard deviations.
-        """
+        """Shift and scale one sample to zero mean and unit variance, clipped at `limit`."""
         return jnp.clip((sample - self.mean) / jnp.sqrt(self.variance + 1e-8), -limit, limit)
 
     def scale(self, sample: Float[Array, "..."], limit: float = 10.0) -> Array:
-        """Scale to unit variance without moving the mean, for rewards.
-
-        **Arguments:**
-
-        - `sample`: of any shape; the statistics are of a scalar.
-        - `limit`: largest magnitude of the result.
-        """
+        """Scale to unit variance without moving the mean, clipped at `limit`: for rewards."""
         return jnp.clip(sample * jax.lax.rsqrt(self.variance + 1e-8), -limit, limit)

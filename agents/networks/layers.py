@@ -30,7 +30,7 @@ class Linear(eqx.Module):
 
 
 class TwoLayers(eqx.Module):
-    """A hidden layer with a ReLU, and a linear layer."""
+    """A hidden layer of some width with a ReLU, and a linear layer whose weights have a scale."""
 
     hidden: Linear
     output: Linear

@@ -40,23 +40,13 @@ class Recurrent(eqx.Module):
         return self.memory.init_state()
 
     def step(self, state: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
-        """Take one step, for acting.
-
-        **Returns:**
-
-        `(state, output)`, the output of the head.
-        """
+        """Take one step, for acting: `(state, output)`, the output of the head."""
         inputs = _beginning(inputs, begin)
         state, y = self.memory.step(state, self.features(inputs), inputs.begin)
         return state, self.head(y)
 
     def scan(self, state: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
-        """Run a sequence; every leaf of `inputs` has a leading time axis.
-
-        **Returns:**
-
-        `(state, outputs)`: after the last step, and of all steps with a leading time axis.
-        """
+        """Run a sequence, every leaf of `inputs` with a leading time axis: `(state, outputs)`."""
         inputs = _beginning(inputs, begin)
         state, ys = self.memory.scan(state, jax.vmap(self.features)(inputs), inputs.begin)
         return state, jax.vmap(self.head)(ys)
@@ -66,33 +56,13 @@ class Recurrent(eqx.Module):
         return self.memory.rtrl_init()
 
     def rtrl_step(self, carry: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
-        """Take one step whose gradient in the memory's parameters is that of the whole past.
-
-        **Arguments:**
-
-        - `carry`: the memory's `(state, sensitivity)`.
-        - `inputs`: of one step.
-
-        **Returns:**
-
-        `(carry, output)`.
-        """
+        """Take one step whose gradient in the memory's parameters is that of the whole past."""
         inputs = _beginning(inputs, begin)
         carry, y = self.memory.rtrl_step(carry, self.features(inputs), inputs.begin)
         return carry, self.head(y)
 
     def rtrl_scan(self, carry: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
-        """Run a segment whose gradient in the memory's parameters reaches beyond its start.
-
-        **Arguments:**
-
-        - `carry`: the memory's `(state, sensitivity)` at the start.
-        - `inputs`: of all steps, with a leading time axis.
-
-        **Returns:**
-
-        `(carry, outputs)`, the latter with a leading time axis.
-        """
+        """Run a segment whose gradient in the memory's parameters reaches beyond its start."""
         inputs = _beginning(inputs, begin)
         carry, ys = self.memory.rtrl_scan(carry, jax.vmap(self.features)(inputs), inputs.begin)
         return carry, jax.vmap(self.head)(ys)

@@ -13,16 +13,11 @@ __all__ = ["MultiDiscrete", "encode", "is_discrete", "width"]
 
 
 def encode(space: Any, element: Any) -> Float[Array, " width"]:
-    """An element of a space as one vector: one-hot for discrete parts, flat for boxes.
-
-    **Arguments:**
-
-    - `space`: a gymnax space.
-    - `element`: one element of it, unbatched.
+    """Encode an element of a space as one vector: one-hot for discrete parts, flat for boxes.
 
     **Returns:**
 
-    A vector of `width(space)` numbers in JAX's default float.
+    `width(space)` numbers in JAX's default float.
 
     **Raises:**
 
@@ -32,19 +27,11 @@ def encode(space: Any, element: Any) -> Float[Array, " width"]:
 
 
 def is_discrete(action_space: Any) -> bool:
-    """Whether actions are drawn from categorical distributions; otherwise from a Gaussian.
-
-    **Arguments:**
-
-    - `action_space`: a `Discrete`, `MultiDiscrete` or `Box` space.
-
-    **Returns:**
-
-    A bool.
+    """Tell whether actions are drawn from categorical distributions; otherwise from a Gaussian.
 
     **Raises:**
 
-    `TypeError` for another kind of space.
+    `TypeError` for a space that is not `Discrete`, `MultiDiscrete` or `Box`.
     """
     if isinstance(action_space, spaces.Discrete | MultiDiscrete):
         return True

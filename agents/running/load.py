@@ -16,11 +16,10 @@ from agents.settings import from_plain
 
 
 def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any, dict]:
-    """Load what a run has trained.
+    """Load what a run has trained, from its folder.
 
     **Arguments:**
 
-    - `folder`: the run's folder.
     - `env`: the environment, or a pair with its parameters, where the run was given an object
       instead of a name.
 
@@ -64,13 +63,7 @@ def load_policy(folder: str | Path, *, seed: int = 0, env: Any = None) -> Policy
 
 
 def policy_of(agent: AbstractAgent, state: Any, seed: int = 0) -> Policy:
-    """Return the policy of one seed.
-
-    **Arguments:**
-
-    - `agent`: as `load_run` gives it.
-    - `state`: of all seeds.
-    - `seed`: which of them, counted from 0.
+    """Return the policy of one seed, counted from 0, of what `load_run` gives.
 
     **Raises:**
 

@@ -9,6 +9,7 @@ so that the header can be read alone, and damage anywhere is noticed. The header
 libraries' versions, the configuration, the progress, and a manifest of the arrays.
 """
 
+import contextlib
 import io
 import json
 import platform
@@ -155,25 +156,19 @@ def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that a run depends on, by name."""
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
 def differences(stored: Mapping, asked: Mapping) -> list[str]:
     """Compare two configurations as JSON: a line for each key that differs, nested ones dotted."""
-    old, new = _flatten(_as_json(stored)), _flatten(_as_json(asked))
+    old, new = (_flatten(json.loads(json.dumps(dict(x)))) for x in (stored, asked))
     return [
         f"{key}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
         for key in dict.fromkeys([*old, *new])
         if old.get(key) != new.get(key)
     ]
-
-
-def _as_json(config: Mapping) -> Any:
-    return json.loads(json.dumps(dict(config)))
 
 
 def _flatten(config: Any, prefix: str = "") -> dict[str, str]:
@@ -189,26 +184,19 @@ def _flatten(config: Any, prefix: str = "") -> dict[str, str]:
 def _manifest(tree: Any) -> list[list[Any]]:
     """Path, shape and dtype of each array (`key<fry>` for a typed key), as JSON."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return [
-        [jax.tree_util.keystr(path), list(jnp.shape(leaf)), str(jnp.asarray(leaf).dtype)]
-        if isinstance(leaf, bool | int | float | complex)
-        else [jax.tree_util.keystr(path), list(leaf.shape), str(leaf.dtype)]
-        for path, leaf in leaves
-    ]
+    return [[jax.tree_util.keystr(path), list(x.shape), str(x.dtype)] for path, x in leaves]
 
 
 def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
-    there = {leaf[0]: leaf[1:] for leaf in stored}
-    wanted = {leaf[0]: leaf[1:] for leaf in expected}
-    problems = [f"array {name} is missing there" for name in wanted if name not in there]
-    problems += [f"array {name} is not expected" for name in there if name not in wanted]
-    for name in wanted:
-        if name in there and wanted[name] != there[name]:
-            (shape, dtype), (new_shape, new_dtype) = there[name], wanted[name]
-            problems.append(
-                f"array {name} is {dtype}{shape} there, {new_dtype}{new_shape} expected"
-            )
-    if not problems and [leaf[0] for leaf in stored] != [leaf[0] for leaf in expected]:
+    there, wanted = (
+        {name: f"{dtype}{shape}" for name, shape, dtype in x} for x in (stored, expected)
+    )
+    problems = [
+        f"array {name} is {there.get(name, 'missing')} there, {wanted.get(name, 'none')} expected"
+        for name in dict.fromkeys([*wanted, *there])
+        if there.get(name) != wanted.get(name)
+    ]
+    if not problems and list(there) != list(wanted):
         problems.append("the arrays are in another order")
     if problems:
         shown = problems[:10] + ([f"and {len(problems) - 10} more"] if problems[10:] else [])
@@ -218,28 +206,23 @@ def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
 
 
 def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _without_typed_keys(tree: Any) -> Any:
     # Equinox cannot write typed keys, so their integers are written instead.
-    def bare(leaf):
-        if not _is_key(leaf):
-            return leaf
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            return jax.eval_shape(jax.random.key_data, leaf)
-        return jax.random.key_data(leaf)
+    def bare(x):
+        shape_only = isinstance(x, jax.ShapeDtypeStruct)
+        return jax.eval_shape(jax.random.key_data, x) if shape_only else jax.random.key_data(x)
 
-    return jax.tree.map(bare, tree)
+    return jax.tree.map(lambda x: bare(x) if _is_key(x) else x, tree)
 
 
 def _with_typed_keys(tree: State, like: State) -> State:
     def typed(leaf, model):
-        if not _is_key(model):
-            return leaf
         # The implementation's name is public for a key, not for its ShapeDtypeStruct.
         names: list[Any] = []
         jax.eval_shape(lambda key: names.append(jax.random.key_impl(key)), model)
         return jax.random.wrap_key_data(leaf, impl=names[0])
 
-    return jax.tree.map(typed, tree, like)
+    return jax.tree.map(lambda x, model: typed(x, model) if _is_key(model) else x, tree, like)

@@ -197,12 +197,12 @@ def read_scalars(folder: str | Path) -> Scalars:
     names = [name for name in (rows[0] if rows else ()) if name not in INDEX]
     seeds = 1 + max((int(row["seed"]) for row in rows), default=0)
     rows = rows[: len(rows) - len(rows) % seeds]
-    table = {name: _column(rows, name).reshape(-1, seeds) for name in (*INDEX, *names)}
-    return Scalars(
-        iteration=table["iteration"][:, 0].astype(int),
-        env_steps=table["env_steps"][:, 0].astype(int),
-        metrics={name: table[name] for name in names},
-    )
+    table = {
+        name: np.array([float(row[name] or "nan") for row in rows]).reshape(-1, seeds)
+        for name in (*INDEX, *names)
+    }
+    iteration, env_steps = (table[name][:, 0].astype(int) for name in INDEX[:2])
+    return Scalars(iteration, env_steps, {name: table[name] for name in names})
 
 
 def default_metric(runs: Sequence[Scalars]) -> str:
@@ -213,7 +213,3 @@ def default_metric(runs: Sequence[Scalars]) -> str:
     name = "evaluation_return"
     evaluated = [name in run.metrics and not np.isnan(run.metrics[name]).all() for run in runs]
     return name if all(evaluated) else "return"
-
-
-def _column(rows: Sequence[Mapping[str, str]], name: str) -> np.ndarray:
-    return np.array([float(row[name] or "nan") for row in rows])

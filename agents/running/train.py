@@ -110,10 +110,8 @@ def train(
     - `TrainingInterrupted`: after Ctrl-C or SIGTERM, once a checkpoint is written.
     """
     check_counts(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
-    if checkpoint_every is not None:
-        check_counts(1, checkpoint_every=checkpoint_every)
-    if evaluate_every is not None:
-        check_counts(0, evaluate_every=evaluate_every)
+    check_counts(1, **({} if checkpoint_every is None else {"checkpoint_every": checkpoint_every}))
+    check_counts(0, **({} if evaluate_every is None else {"evaluate_every": evaluate_every}))
     folder, total = Path(out), -(-steps // agent.steps_per_iteration)
     if evaluate_every is None:
         evaluate_every = _stored_rhythm(folder) if resume else max(1, total // 20)
@@ -126,12 +124,8 @@ def train(
         "evaluation_episodes": evaluation_episodes,
     }
     check_folder(folder, config, resume=resume)
-    programs = Programs(
-        agent,
-        seed=seed,
-        seeds=seeds,
-        evaluation_episodes=evaluation_episodes if evaluate_every else 0,
-    )
+    episodes = evaluation_episodes if evaluate_every else 0
+    programs = Programs(agent, seed=seed, seeds=seeds, evaluation_episodes=episodes)
     if resume:
         state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
         start = int(done["iteration"])

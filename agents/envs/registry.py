@@ -43,7 +43,9 @@ _UNAVAILABLE = {"MNISTBandit-bsuite": "it downloads MNIST when it is made"}
 def names() -> tuple[str, ...]:
     """List the names that `make` knows: this library's environments, registered ones, gymnax's.
 
-    **Returns:** the names. Those registered with `gymnax.registration.register` appear too.
+    **Returns:**
+
+    The names. Those registered with `gymnax.registration.register` appear too.
     """
     theirs = (name for name in gymnax.registered_envs if name not in _UNAVAILABLE)
     return tuple(dict.fromkeys((*OWN, *_REGISTERED, *theirs)))
@@ -65,9 +67,11 @@ def register(name: Any, factory: Any) -> None:
         one and its parameters. Its arguments are the environment's options, and so are the fields
         of the parameters; each is checked to be of the kind of its default.
 
-    **Raises:** `TypeError` if `name` is no text or `factory` cannot be called; `ValueError` if the
-    name is not such a text, or means another environment already. Registering the same factory
-    again changes nothing.
+    **Raises:**
+
+    `TypeError` if `name` is no text or `factory` cannot be called; `ValueError` if the name is not
+    such a text, or means another environment already. Registering the same factory again changes
+    nothing.
     """
     if not isinstance(name, str):
         raise TypeError(f"`name` (={name!r}) must be text.")
@@ -94,10 +98,14 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
         of an environment and its parameters.
     - `options`: of `make`, for a name only.
 
-    **Returns:** the environment and its parameters.
+    **Returns:**
 
-    **Raises:** what `make` raises; `TypeError` if `env` is nothing of the kind; `ValueError` if
-    there are options beside an object, or if `env` is what `describe` says of an object.
+    The environment and its parameters.
+
+    **Raises:**
+
+    What `make` raises; `TypeError` if `env` is nothing of the kind; `ValueError` if there are
+    options beside an object, or if `env` is what `describe` says of an object.
     """
     options = {} if options is None else options
     if isinstance(env, str):
@@ -130,8 +138,10 @@ def describe(env: Any) -> str | dict[str, str]:
 
     - `env`: what `resolve` takes.
 
-    **Returns:** the name; or, for an object or a pair, `{"object": "module.Class"}`, where wrappers
-    stand around what they wrap. `resolve` refuses this with a message that asks for the object.
+    **Returns:**
+
+    The name; or, for an object or a pair, `{"object": "module.Class"}`, where wrappers stand around
+    what they wrap. `resolve` refuses this with a message that asks for the object.
     """
     if isinstance(env, str):
         return env
@@ -160,15 +170,19 @@ def make(
         have `mask` ("top", "bottom", "left" or "right": the half of a frame that shows zeros) and
         `flicker` (the probability that a whole frame does).
 
-    **Returns:** the environment and its parameters. `env.reset(key, params)` returns observation
-    and state; `env.step(key, state, action, params)` returns observation, state, reward (float32),
-    terminated, truncated and info. `step` resets where an episode ends, and then
-    `info["final_observation"]` is the ended episode's last observation.
+    **Returns:**
 
-    **Raises:** `ValueError` with the nearest names if the name is unknown, with the environment's
-    options if an option is, and if a value breaks a rule; `TypeError` if a value is of the wrong
-    kind. Each names the argument, the value and the rule. `ModuleNotFoundError` with the line that
-    installs the package that the environment needs, if it is missing.
+    The environment and its parameters. `env.reset(key, params)` returns observation and state;
+    `env.step(key, state, action, params)` returns observation, state, reward (float32), terminated,
+    truncated and info. `step` resets where an episode ends, and then `info["final_observation"]` is
+    the ended episode's last observation.
+
+    **Raises:**
+
+    `ValueError` with the nearest names if the name is unknown, with the environment's options if an
+    option is, and if a value breaks a rule; `TypeError` if a value is of the wrong kind. Each names
+    the argument, the value and the rule. `ModuleNotFoundError` with the line that installs the
+    package that the environment needs, if it is missing.
     """
     env, params = _make(name, options)
     return (env if external_memory is None else ExternalMemory(env, external_memory)), params
@@ -201,15 +215,7 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
 
 
 def episode_steps(env: Environment, params: EnvParams) -> int:
-    """The most steps that an episode can have: the environment's time limit, or a wrapper's.
-
-    **Arguments:**
-
-    - `env`: an environment.
-    - `params`: its parameters, not traced.
-
-    **Returns:** the number of steps.
-    """
+    """Find the most steps of an episode: the environment's time limit, or a wrapper's."""
     limit = math.ceil(params.max_steps_in_episode)
     while isinstance(env, Wrapper):
         limit = min(limit, env.limit) if isinstance(env, TimeLimit) else limit
@@ -218,7 +224,7 @@ def episode_steps(env: Environment, params: EnvParams) -> int:
 
 
 def needs_previous_action(env: Environment) -> bool:
-    """Whether an agent has to know its previous action to make sense of the observations.
+    """Tell whether an agent has to know its previous action to make sense of the observations.
 
     True of the environments whose observation is the outcome of an action at a place that it does
     not show. Their class says so by an attribute `needs_previous_action`.
@@ -226,8 +232,6 @@ def needs_previous_action(env: Environment) -> bool:
     **Arguments:**
 
     - `env`: an environment, or a wrapper that holds one as `env`.
-
-    **Returns:** a bool.
     """
     while env is not None:
         if getattr(env, "needs_previous_action", False):

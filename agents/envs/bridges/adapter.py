@@ -30,7 +30,9 @@ def gymnax_settings() -> Iterator[None]:
     Several of them fail to trace with 64-bit types or with `jax_numpy_rank_promotion="raise"`. A
     user's choice of either is for the user's own code.
 
-    **Returns:** a context manager.
+    **Returns:**
+
+    A context manager.
     """
     with jax.enable_x64(False), jax.numpy_rank_promotion("allow"), warnings.catch_warnings():
         # gymnax's constants are 64-bit if it was imported while these types were enabled.
@@ -47,7 +49,9 @@ def narrow(tree: Any) -> Any:
 
     - `tree`: a pytree of arrays, PRNG keys and Python numbers.
 
-    **Returns:** the same with arrays of types such as bool, int32 and float32.
+    **Returns:**
+
+    The same with arrays of types such as bool, int32 and float32.
     """
 
     def leaf(x: Any) -> Array:
@@ -85,7 +89,6 @@ class GymnaxEnvironment(environment.Environment[Any, environment.EnvParams]):
 
     @property
     def num_actions(self) -> int:
-        """Number of discrete actions, or of dimensions of a continuous one."""
         return self.env.num_actions
 
     @property
@@ -95,27 +98,10 @@ class GymnaxEnvironment(environment.Environment[Any, environment.EnvParams]):
             return self.env.default_params
 
     def action_space(self, params: Any = None) -> Any:
-        """The actions that can be taken.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** gymnax's space.
-        """
         with gymnax_settings():
             return self.env.action_space(self.default_params if params is None else params)
 
     def observation_space(self, params: Any = None) -> Any:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** gymnax's space; a `Box` is float32, whatever gymnax declares, and has bounds
-        that contain the observations.
-        """
         params = self.default_params if params is None else params
         with gymnax_settings():
             space = self.env.observation_space(params)
@@ -129,15 +115,6 @@ class GymnaxEnvironment(environment.Environment[Any, environment.EnvParams]):
             return spaces.Box(low, high, space.shape, jnp.float32)
 
     def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, Any]:
-        """Begin an episode.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
         params = narrow(self.default_params if params is None else params)
         with gymnax_settings():
             observation, state = self.env.reset(key, params)
@@ -146,19 +123,6 @@ class GymnaxEnvironment(environment.Environment[Any, environment.EnvParams]):
     def step(
         self, key: PRNGKeyArray, state: Any, action: Any, params: Any = None
     ) -> tuple[Any, Any, Float32[Array, ""], Bool[Array, ""], Bool[Array, ""], dict[str, Any]]:
-        """Take a step; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the observation (the next episode's first one where an episode ends), the
-        state, the reward, whether the episode terminated, whether a time limit cut it off, and
-        `info`, in which `final_observation` is the observation before a reset.
-        """
         params = narrow(self.default_params if params is None else params)
         state, action = narrow((state, action))
         with gymnax_settings():

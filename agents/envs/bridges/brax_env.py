@@ -137,8 +137,9 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
     one are not independent. `params.replace(initial_states=env.draw_initial_states(key, size))`
     renews them, and with `pool_size=0` every reset is brax's own.
 
-    An episode is truncated after `max_steps_in_episode` steps. It terminates where brax says so.
-    The package brax is imported when the environment is first used.
+    An action is from -1 to 1, which brax scales to the actuators' ranges; observations have no
+    bounds. An episode is truncated after `max_steps_in_episode` steps. It terminates where brax
+    says so. The package brax is imported when the environment is first used.
 
     Source: Freeman et al., "Brax: A Differentiable Physics Engine for Large Scale Rigid Body
     Simulation", 2021; version 0.14.2.
@@ -160,8 +161,10 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
         - `backend`: the physics engine: "spring", "positional", "generalized" or "mjx".
         - `pool_size`: how many initial states there are; 0 for a new one at every reset.
 
-        **Raises:** `ValueError` for a value that is not allowed; `TypeError` if `pool_size` is not
-        an integer; `ModuleNotFoundError` with the line that installs brax, if it is missing.
+        **Raises:**
+
+        `ValueError` for a value that is not allowed; `TypeError` if `pool_size` is not an integer;
+        `ModuleNotFoundError` with the line that installs brax, if it is missing.
         """
         super().__init__()
         for argument, value, allowed in (
@@ -205,25 +208,9 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
         return LAYOUTS[self.env_name].actions
 
     def action_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The actions that can be taken.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box from -1 to 1; brax scales it to the actuators' ranges.
-        """
         return spaces.Box(-1.0, 1.0, (self.num_actions,), jnp.float32)
 
     def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a box of one axis without bounds.
-        """
         shape = (sum(stop - start for start, stop in self._shown),)
         limit = jnp.full(shape, jnp.finfo(jnp.float32).max)
         return spaces.Box(-limit, limit, shape, jnp.float32)
@@ -233,39 +220,24 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
 
         **Arguments:**
 
-        - `key`: a PRNG key.
         - `size`: how many; at least 1.
 
-        **Returns:** the value for `params.replace(initial_states=...)`: brax's observations and
-        physical states with a leading axis of this size.
+        **Returns:**
+
+        The value for `params.replace(initial_states=...)`: brax's observations and physical states
+        with a leading axis of this size.
         """
         with _brax_settings():
             return _draw(self.env_name, self.backend)(jax.random.split(key, size))
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether brax ended the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether brax ended the episode."""
         return state.terminated
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Float32[Array, " shown"], EnvState]:
-        """Choose an initial state, or have brax make one if there is no pool.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation and the state.
-        """
+        """Choose an initial state, or have brax make one if there is no pool."""
         pool = params.initial_states
         with _brax_settings():
             if pool is None and not self.pool_size:
@@ -286,18 +258,7 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
     def step_env(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> tuple[Float32[Array, " shown"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Take a step of brax. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used: brax is deterministic.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: not used.
-
-        **Returns:** the observation, the new state, the reward, whether brax ended the episode, and
-        an empty `info`.
-        """
+        """Take a step of brax."""
         with _brax_settings():
             brax = self.brax
             from brax.envs.base import State

@@ -17,14 +17,16 @@ _HALVES = {
 
 
 def frame_options(name: str) -> dict[str, Any]:
-    """The options that an environment has because of its frames.
+    """List the options that an environment has because of its frames.
 
     **Arguments:**
 
     - `name`: a name of gymnax.
 
-    **Returns:** the options with their values by default; none unless it is one of MinAtar, whose
-    frames have 10 rows and 10 columns.
+    **Returns:**
+
+    The options with their values by default; none unless it is one of MinAtar, whose frames have 10
+    rows and 10 columns.
     """
     return {"mask": "none", "flicker": 0.0} if name.endswith("-MinAtar") else {}
 
@@ -38,9 +40,13 @@ def hide_frames(env: Environment, mask: str, flicker: float) -> Environment:
     - `mask`: the half that shows zeros: "top", "bottom", "left" or "right"; or "none".
     - `flicker`: probability that a frame is all zeros, in [0, 1].
 
-    **Returns:** the environment, wrapped in `Hide` and `Flicker` where they do something.
+    **Returns:**
 
-    **Raises:** `ValueError` for another value.
+    The environment, wrapped in `Hide` and `Flicker` where they do something.
+
+    **Raises:**
+
+    `ValueError` for another value.
     """
     if mask not in _HALVES:
         raise ValueError(f"`mask` (={mask!r}) must be one of: {', '.join(_HALVES)}.")

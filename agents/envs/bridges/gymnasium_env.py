@@ -39,7 +39,7 @@ class EnvState(GymnaxEnvState):
 def from_gymnasium(
     env: str | Callable[[], Any], *, max_steps_in_episode: int | None = None, **options: Any
 ) -> tuple["GymnasiumEnvironment", EnvParams]:
-    """An environment of the package gymnasium with gymnax's interface.
+    """Make an environment of the package gymnasium with gymnax's interface.
 
     `reset` and `step` work under `jit`, `vmap`, `scan` and `while_loop`. A program that maps them
     over n environments makes one call to the host for all n, which steps them one after the other
@@ -58,12 +58,16 @@ def from_gymnasium(
         does.
     - `options`: of the environment's constructor, where `env` is an id.
 
-    **Returns:** the environment and its parameters, as `make` does. Discrete observations and
-    actions are int32 and count from 0, all others are float32.
+    **Returns:**
 
-    **Raises:** `ValueError` for an unknown id or a value that is not allowed; `TypeError` for a
-    space that is not Discrete, MultiDiscrete, MultiBinary or Box; `ModuleNotFoundError` with the
-    line that installs Atari's emulator, if the id begins with "ALE/" and that is missing.
+    The environment and its parameters, as `make` does. Discrete observations and actions are int32
+    and count from 0, all others are float32.
+
+    **Raises:**
+
+    `ValueError` for an unknown id or a value that is not allowed; `TypeError` for a space that is
+    not Discrete, MultiDiscrete, MultiBinary or Box; `ModuleNotFoundError` with the line that
+    installs Atari's emulator, if the id begins with "ALE/" and that is missing.
     """
     environment = GymnasiumEnvironment(Host(env, max_steps_in_episode, options))
     return environment, environment.default_params
@@ -72,8 +76,9 @@ def from_gymnasium(
 class GymnasiumEnvironment(BaseEnvironment):
     """An environment of the package gymnasium, which runs on the host: see `from_gymnasium`.
 
-    The time limit, a thousand million steps where there is none, is part of the environment on the
-    host: another value in the parameters is an error there.
+    The key of a reset seeds the environment, which then has its own random numbers. The time limit,
+    a thousand million steps where there is none, is part of the environment on the host: another
+    value in the parameters is an error there.
     """
 
     def __init__(self, host: Host):
@@ -81,8 +86,9 @@ class GymnasiumEnvironment(BaseEnvironment):
 
         - `host`: makes and holds the environments.
 
-        **Raises:** `TypeError` for a space that is not Discrete, MultiDiscrete, MultiBinary or
-        Box.
+        **Raises:**
+
+        `TypeError` for a space that is not Discrete, MultiDiscrete, MultiBinary or Box.
         """
         super().__init__(
             observations=_space("observations", host.observation_space),
@@ -99,15 +105,7 @@ class GymnasiumEnvironment(BaseEnvironment):
         return f"gymnasium/{self.host.name}"
 
     def reset(self, key: PRNGKeyArray, params: EnvParams | None = None) -> tuple[Any, EnvState]:
-        """Make an environment on the host and begin an episode.
-
-        **Arguments:**
-
-        - `key`: a PRNG key, which seeds the environment.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
+        """Make an environment on the host and begin an episode."""
         seed = jax.random.bits(key, dtype=jnp.uint32)
         observation, number, place = self._call_reset(seed, self._limits(params))
         zero = jnp.zeros_like(number)
@@ -116,18 +114,6 @@ class GymnasiumEnvironment(BaseEnvironment):
     def step(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams | None = None
     ) -> tuple[Any, EnvState, Float32[Array, ""], Bool[Array, ""], Bool[Array, ""], dict[str, Any]]:
-        """Take a step; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: not used: an environment on the host has its own random numbers.
-        - `state`: the newest state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** observation, state, reward, terminated, truncated, and `info`, in which
-        `final_observation` is the observation before a reset.
-        """
         action = jnp.asarray(action, self._actions.dtype)
         receipt = (state.number, state.place, state.ticket)
         ticket, observation, final, reward, terminated, truncated = self._call_step(
@@ -213,11 +199,13 @@ def _for_batches(
     - `function`: takes and returns NumPy arrays with a leading axis over the batch.
     - `results`: types of what it returns, without that axis.
 
-    **Returns:** a function of arrays without that axis.
+    **Returns:**
+
+    A function of arrays without that axis.
     """
 
     def with_axes(axes: int) -> Callable[..., Any]:
-        """The function of arrays with so many leading axes; a `vmap` adds one more."""
+        """Make the function of arrays with so many leading axes; a `vmap` adds one more."""
 
         def on_host(*arguments):
             shape = arguments[0].shape

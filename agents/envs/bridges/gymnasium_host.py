@@ -32,8 +32,10 @@ class Host:
         - `limit`: steps after which an episode is truncated; the environment's own if `None`.
         - `options`: of the environment's constructor, where `env` is an id.
 
-        **Raises:** `ValueError` or `TypeError` for an argument that breaks a rule;
-        `ModuleNotFoundError` if Atari's emulator is needed and missing.
+        **Raises:**
+
+        `ValueError` or `TypeError` for an argument that breaks a rule; `ModuleNotFoundError` if
+        Atari's emulator is needed and missing.
         """
         if not (isinstance(env, str) or callable(env)):
             raise TypeError(
@@ -66,7 +68,9 @@ class Host:
 
         - `seeds`: of the environments, an integer for each.
 
-        **Returns:** the set's number, and the observations.
+        **Returns:**
+
+        The set's number, and the observations.
         """
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -95,10 +99,13 @@ class Host:
         - `tickets`: how often the set was stepped before, the same for each environment.
         - `actions`: for the environments.
 
-        **Returns:** observations, final observations (before a reset), rewards, terminated and
-        truncated.
+        **Returns:**
 
-        **Raises:** `RuntimeError` if the set was closed or has gone on, or is not complete.
+        Observations, final observations (before a reset), rewards, terminated and truncated.
+
+        **Raises:**
+
+        `RuntimeError` if the set was closed or has gone on, or is not complete.
         """
         with self._lock:
             found = self._find(numbers, places, tickets)

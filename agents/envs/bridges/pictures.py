@@ -43,8 +43,10 @@ def save_brax_html(env: Environment, states: Sequence[Any], path: str | Path) ->
     - `states`: its states in their order, not batched; at least one.
     - `path`: the file to write; one that is there is replaced.
 
-    **Raises:** `TypeError` if the environment is not brax's; `ValueError` without a state;
-    `OSError` if the file cannot be written.
+    **Raises:**
+
+    `TypeError` if the environment is not brax's; `ValueError` without a state; `OSError` if the
+    file cannot be written.
     """
     inner: Any = env
     states = list(states)

@@ -10,8 +10,10 @@ from gymnax.environments.environment import Environment, EnvParams
 class BaseEnvironment(Environment[Any, EnvParams]):
     """Abstract: an environment with spaces and a time limit that the constructor is given.
 
-    Environments give the state, which has `time`, in `reset_env` and `step_env`, and say in
-    `is_terminated` when an episode is over.
+    Environments give three methods. `reset_env(key, params)` returns the first observation and the
+    state, which has `time`; `step_env(key, state, action, params)` returns observation, state,
+    reward, whether the episode is over, and an empty `info`, without a reset, which is `step`'s
+    business; and `is_terminated(state, params)` says whether the episode has come to its own end.
     """
 
     def __init__(self, *, observations: spaces.Space, actions: spaces.Space, limit: int):
@@ -39,23 +41,9 @@ class BaseEnvironment(Environment[Any, EnvParams]):
         return space.n if isinstance(space, spaces.Discrete) else math.prod(space.shape)
 
     def action_space(self, params: EnvParams | None = None) -> Any:
-        """The actions that can be taken.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space.
-        """
+        """Give the space of actions."""
         return self._actions
 
     def observation_space(self, params: EnvParams | None = None) -> Any:
-        """The observations that can be made.
-
-        **Arguments:**
-
-        - `params`: not used.
-
-        **Returns:** a space.
-        """
+        """Give the space of observations."""
         return self._observations

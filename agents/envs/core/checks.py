@@ -12,9 +12,13 @@ def check_integer(argument: str, value: Any) -> int:
     - `argument`: its name, for the message.
     - `value`: what was given.
 
-    **Returns:** the value as an `int`.
+    **Returns:**
 
-    **Raises:** `TypeError` if it is not an integer (a `bool` is none).
+    The value as an `int`.
+
+    **Raises:**
+
+    `TypeError` if it is not an integer (a `bool` is none).
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"`{argument}` (={value!r}) must be an integer.")
@@ -30,9 +34,13 @@ def check_at_least(argument: str, value: Any, least: int) -> int:
     - `value`: what was given.
     - `least`: the smallest integer that is allowed.
 
-    **Returns:** the value as an `int`.
+    **Returns:**
 
-    **Raises:** `TypeError` if it is not an integer, `ValueError` if it is too small.
+    The value as an `int`.
+
+    **Raises:**
+
+    `TypeError` if it is not an integer, `ValueError` if it is too small.
     """
     integer = check_integer(argument, value)
     if integer < least:
@@ -50,10 +58,13 @@ def check_number(argument: str, value: Any, least: float, most: float = math.inf
     - `least`: the smallest number that is allowed.
     - `most`: the largest one.
 
-    **Returns:** the value as a `float`.
+    **Returns:**
 
-    **Raises:** `TypeError` if it is not a number (a `bool` is none), `ValueError` if it is out of
-    bounds.
+    The value as a `float`.
+
+    **Raises:**
+
+    `TypeError` if it is not a number (a `bool` is none), `ValueError` if it is out of bounds.
     """
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise TypeError(f"`{argument}` (={value!r}) must be a number.")

@@ -13,16 +13,7 @@ from .spaces import MultiDiscrete
 
 
 def width(space: Any) -> int:
-    """How many numbers `encode` makes of an element of `space`.
-
-    **Arguments:**
-
-    - `space`: a `Discrete`, `MultiDiscrete`, `Box`, `Tuple` or `Dict` space.
-
-    **Returns:** the width.
-
-    **Raises:** `TypeError` for another kind of space.
-    """
+    """Count the numbers that `encode` makes of an element of `space`."""
     if isinstance(space, spaces.Discrete):
         return space.n
     if isinstance(space, MultiDiscrete):
@@ -33,7 +24,7 @@ def width(space: Any) -> int:
 
 
 def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, " width"]:
-    """An element of a space as one vector: one-hot for discrete parts, flat for boxes.
+    """Write an element of a space as one vector: one-hot for discrete parts, flat for boxes.
 
     **Arguments:**
 
@@ -41,9 +32,13 @@ def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, "
     - `element`: one element of it, unbatched.
     - `dtype`: of the result.
 
-    **Returns:** a vector of `width(space)` numbers.
+    **Returns:**
 
-    **Raises:** `TypeError` for another kind of space.
+    A vector of `width(space)` numbers.
+
+    **Raises:**
+
+    `TypeError` for another kind of space.
     """
     if isinstance(space, spaces.Discrete):
         return jax.nn.one_hot(element, space.n, dtype=dtype)
@@ -59,16 +54,7 @@ def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, "
 
 
 def bounds(space: Any) -> tuple[Float[Array, " width"], Float[Array, " width"]]:
-    """The least and the greatest value of each number that `encode` makes.
-
-    **Arguments:**
-
-    - `space`: a `Discrete`, `MultiDiscrete`, `Box`, `Tuple` or `Dict` space.
-
-    **Returns:** two vectors of `width(space)` numbers.
-
-    **Raises:** `TypeError` for another kind of space.
-    """
+    """Give the least and the greatest value of each number that `encode` makes, two vectors."""
     if isinstance(space, spaces.Discrete | MultiDiscrete):
         return jnp.zeros(width(space), jnp.float32), jnp.ones(width(space), jnp.float32)
     if isinstance(space, spaces.Box):
@@ -79,28 +65,14 @@ def bounds(space: Any) -> tuple[Float[Array, " width"], Float[Array, " width"]]:
 
 
 def box_bounds(space: spaces.Box) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """The bounds of a box as arrays of its shape; gymnax declares numbers in places.
-
-    **Arguments:**
-
-    - `space`: a box.
-
-    **Returns:** the lower and the upper bounds, float32.
-    """
+    """Give a box's bounds as float32 arrays of its shape; gymnax declares numbers in places."""
     low = jnp.broadcast_to(jnp.asarray(space.low, jnp.float32), space.shape)
     high = jnp.broadcast_to(jnp.asarray(space.high, jnp.float32), space.shape)
     return low, high
 
 
 def with_zeros(space: spaces.Box) -> spaces.Box:
-    """The smallest box that holds another one and zeros.
-
-    **Arguments:**
-
-    - `space`: a box.
-
-    **Returns:** a float32 box of the same shape.
-    """
+    """Make the smallest float32 box that holds another one and zeros."""
     low, high = box_bounds(space)
     return spaces.Box(jnp.minimum(low, 0), jnp.maximum(high, 0), space.shape, jnp.float32)
 

@@ -18,6 +18,8 @@ def levels(name: str, kind: Callable[..., Environment], **fixed: Mapping[str, An
     - `kind`: its class.
     - `fixed`: by level, such as "Easy", the arguments that the level fixes.
 
-    **Returns:** the entries.
+    **Returns:**
+
+    The entries.
     """
     return {name: (kind, {}), **{name + level: (kind, f) for level, f in fixed.items()}}

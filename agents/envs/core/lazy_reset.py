@@ -29,18 +29,7 @@ class LazyReset(Environment[Any, EnvParams]):
         action: Any,
         params: EnvParams | None = None,
     ) -> tuple[Any, Any, Float32[Array, ""], Bool[Array, ""], Bool[Array, ""], dict]:
-        """Take a step, and reset where the episode ends.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters, by default its own.
-
-        **Returns:** observation, state, reward, whether the episode terminated, whether it was
-        truncated, and `info` with the `final_observation` before the reset.
-        """
+        """Take a step, and reset where the episode ends."""
         params = self.default_params if params is None else params
         key_step, key_reset = jax.random.split(key)
         last, state, reward, terminated, info = self.step_env(key_step, state, action, params)
@@ -57,7 +46,7 @@ class LazyReset(Environment[Any, EnvParams]):
 
 
 def replaced_where(flag: Bool[Array, ""], make: Callable, arguments: Any, old: Any) -> Any:
-    """`make(*arguments)` where a flag is set, `old` elsewhere, without computing what is not used.
+    """Compute `make(*arguments)` where a flag is set and there only; give `old` elsewhere.
 
     Under `vmap`, `make` is called for those whose flag is set, a few at a time. A `cond` would call
     it for all of them.
@@ -68,8 +57,6 @@ def replaced_where(flag: Bool[Array, ""], make: Callable, arguments: Any, old: A
     - `make`: a function of JAX arrays that closes over no traced ones.
     - `arguments`: its arguments.
     - `old`: like what it returns.
-
-    **Returns:** the result.
     """
 
     @jax.custom_batching.custom_vmap

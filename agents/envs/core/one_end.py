@@ -17,15 +17,7 @@ class OneEnd(Environment[TEnvState, TEnvParams]):
     """
 
     def is_truncated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the time limit, and nothing else, ends the episode.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar, never true together with `is_terminated`.
-        """
+        """Tell whether the time limit, and nothing else, ends the episode."""
         timeout = state.time >= params.max_steps_in_episode
         # `is_terminated` is of the subclass, and takes its own state and parameters.
         return timeout & ~self.is_terminated(state, params)  # pyright: ignore

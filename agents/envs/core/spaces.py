@@ -23,7 +23,9 @@ class MultiDiscrete(spaces.Space):
 
         - `nvec`: how many values each number has; each at least 1.
 
-        **Raises:** `ValueError` if a count is less than 1 or there is none.
+        **Raises:**
+
+        `ValueError` if a count is less than 1 or there is none.
         """
         self.nvec = tuple(int(n) for n in nvec)
         if not self.nvec or min(self.nvec) < 1:
@@ -36,25 +38,11 @@ class MultiDiscrete(spaces.Space):
         return f"MultiDiscrete({list(self.nvec)})"
 
     def sample(self, key: PRNGKeyArray) -> Int32[Array, " numbers"]:
-        """Draw every number uniformly.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-
-        **Returns:** an element of the space.
-        """
+        """Draw every number uniformly."""
         counts = jnp.asarray(self.nvec, jnp.int32)
         return jax.random.randint(key, self.shape, 0, counts, jnp.int32)
 
     def contains(self, x: Int[Array, " numbers"]) -> Bool[Array, ""]:
-        """Whether every number is in its range.
-
-        **Arguments:**
-
-        - `x`: a vector of integers.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether every number is in its range."""
         x = jnp.asarray(x)
         return jnp.all((x >= 0) & (x < jnp.asarray(self.nvec, x.dtype)))

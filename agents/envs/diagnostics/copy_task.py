@@ -51,8 +51,6 @@ class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
         """**Arguments:**
 
         - `max_bits`: the most bits of an episode, ℓ; at least 1.
-
-        **Raises:** `TypeError` or `ValueError` if it is not such an integer.
         """
         self.max_bits = check_at_least("max_bits", max_bits, 1)
         super().__init__(
@@ -60,27 +58,11 @@ class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether every bit was asked for.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether every bit was asked for."""
         return state.time >= 2 * state.count
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Draw the number of bits and show the first one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the first bit, and the state.
-        """
+        """Draw the number of bits and show the first one."""
         key_count, key_bit = jax.random.split(key)
         count = jax.random.randint(key_count, (), 1, self.max_bits + 1, jnp.int32)
         empty = jnp.zeros((self.max_bits,), jnp.int32)
@@ -93,18 +75,7 @@ class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action, then show a bit or a blank. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: a bit, 0 or 1.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, whether every bit was asked for,
-        and an empty `info`.
-        """
+        """Score the action, then show a bit or a blank."""
         # Sums and comparisons, not indexing, because they fuse with their neighbors.
         asked = self._places() == state.time - state.count
         right = action == jnp.sum(jnp.where(asked, state.bits, 0), dtype=jnp.int32)

@@ -53,8 +53,6 @@ class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
         """**Arguments:**
 
         - `corridor`: steps from the start to the junction; at least 1.
-
-        **Raises:** `TypeError` or `ValueError` if it is not such an integer.
         """
         self.corridor = check_at_least("corridor", corridor, 1)
         super().__init__(
@@ -64,27 +62,11 @@ class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the agent has turned at the junction.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the agent has turned at the junction."""
         return state.turned
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Place the goal and go to the start.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the sign, and the state.
-        """
+        """Place the goal and go to the start."""
         state = EnvState(
             time=jnp.int32(0),
             position=jnp.int32(0),
@@ -100,18 +82,7 @@ class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Go in a direction. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: a direction: north, east, south or west, 0 to 3.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, whether the agent has turned at the
-        junction, and an empty `info`.
-        """
+        """Go in a direction."""
         north, south = jnp.asarray(action) == NORTH, jnp.asarray(action) == SOUTH
         turned = (state.position == self.corridor) & (north | south)
         east = (jnp.asarray(action) == EAST).astype(jnp.int32)

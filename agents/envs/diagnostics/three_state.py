@@ -57,8 +57,6 @@ class ThreeState(BaseEnvironment):
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
         - `scored`: "third", if predictions are rewarded in state 2 only; or "all".
-
-        **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
         if scored not in ("third", "all"):
@@ -71,7 +69,7 @@ class ThreeState(BaseEnvironment):
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Never: only the time limit ends an episode."""
+        """Answer no: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
@@ -86,7 +84,7 @@ class ThreeState(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Move, and score the prediction of where to. There is no auto-reset here: see `step`."""
+        """Move, and score the prediction of where to."""
         anywhere = jax.random.randint(key, (), 0, STATES, jnp.int32)
         place = jnp.where(state.place == RETURNS, state.previous, anywhere)
         if self.scored == "all":

@@ -46,8 +46,6 @@ class ThreeStateCycle(BaseEnvironment):
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
         - `advance`: probability that the chain moves on in a step; from 0 to 1.
-
-        **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
         self.advance = check_number("advance", advance, 0.0, 1.0)
@@ -58,27 +56,11 @@ class ThreeStateCycle(BaseEnvironment):
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Never: only the time limit ends an episode.
-
-        **Arguments:**
-
-        - `state`: not used.
-        - `params`: not used.
-
-        **Returns:** false.
-        """
+        """Answer no: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Begin in any of the states.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** whether the chain is in state 0, and the state.
-        """
+        """Begin in any of the states."""
         place = jax.random.randint(key, (), 0, STATES, jnp.int32)
         return _seen(place), EnvState(time=jnp.int32(0), place=place)
 
@@ -89,17 +71,7 @@ class ThreeStateCycle(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action, then move on or stay. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: the name of the state, from 0 to 2.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, false, and an empty `info`.
-        """
+        """Score the action, then move on or stay."""
         scale = jnp.float32(1 / self.max_episode_length)
         reward = jnp.where(action == state.place, scale, -scale)
         moves = jax.random.uniform(key, (), jnp.float32) < self.advance

@@ -85,8 +85,6 @@ class TraceConditioning(BaseEnvironment):
         - `min_iti`: the fewest steps from the beginning of the US to that of the next CS; at least
             2, the length of the US.
         - `max_iti`: the most; at least `min_iti`.
-
-        **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
         self.expected_isi = check_at_least("expected_isi", expected_isi, 2)
         self.num_distractors = check_integer("num_distractors", num_distractors)
@@ -118,29 +116,13 @@ class TraceConditioning(BaseEnvironment):
         return 1 - 1 / self.expected_isi
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Never: the stream is endless.
-
-        **Arguments:**
-
-        - `state`: not used.
-        - `params`: not used.
-
-        **Returns:** false.
-        """
+        """Answer no: the stream is endless."""
         return jnp.bool_(False)
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Float32[Array, " stimuli"], EnvState]:
-        """Begin a stream with an interval without CS and US; distractors may be on.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the first observation, and the state.
-        """
+        """Begin a stream with an interval without CS and US; distractors may be on."""
         key_wait, key_distractors = jax.random.split(key)
         off = jnp.zeros((self.num_distractors,), jnp.int32)
         state = EnvState(
@@ -160,18 +142,7 @@ class TraceConditioning(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Float32[Array, " stimuli"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Go on by one step. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: not used.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the US as the reward, false, and an empty
-        `info`.
-        """
+        """Go on by one step."""
         key_isi, key_iti, key_distractors = jax.random.split(key, 3)
         wait = state.wait - 1
         us_begins = (wait == 0) & state.awaits_us
@@ -205,7 +176,7 @@ class TraceConditioning(BaseEnvironment):
 def trace_conditioning_targets(
     us: Float[Array, "time *batch"], discount: float
 ) -> Float[Array, "time *batch"]:
-    r"""The returns \( G_t = \sum_{k \ge 0} \gamma^k \mathrm{US}_{t+1+k} \), in hindsight.
+    r"""Compute the returns \( G_t = \sum_{k \ge 0} \gamma^k \mathrm{US}_{t+1+k} \), in hindsight.
 
     What comes after the end counts as 0, so the last few multiples of \( 1 / (1 - \gamma) \) steps
     have targets that are too small; `trace_conditioning_stream` avoids that.
@@ -215,9 +186,13 @@ def trace_conditioning_targets(
     - `us`: the US at every step, the first component of the observations.
     - `discount`: γ, at least 0 and less than 1.
 
-    **Returns:** the target of every step.
+    **Returns:**
 
-    **Raises:** `ValueError` if `discount` breaks its rule.
+    The target of every step.
+
+    **Raises:**
+
+    `ValueError` if `discount` breaks its rule.
     """
     if not 0 <= discount < 1:
         raise ValueError(f"`discount` (={discount}) must be at least 0 and less than 1.")
@@ -237,12 +212,15 @@ def trace_conditioning_stream(
     **Arguments:**
 
     - `env`: the environment, which gives the discount too.
-    - `key`: a PRNG key.
     - `steps`: length of the stream; at least 1.
 
-    **Returns:** the observations and the targets G.
+    **Returns:**
 
-    **Raises:** `ValueError` if `steps` is less than 1.
+    The observations and the targets G.
+
+    **Raises:**
+
+    `ValueError` if `steps` is less than 1.
     """
     if steps < 1:
         raise ValueError(f"`steps` (={steps}) must be at least 1.")
@@ -272,6 +250,8 @@ def mean_squared_return_error(
     - `prediction`: what was predicted at every step.
     - `target`: the returns, as from `trace_conditioning_stream`.
 
-    **Returns:** the mean, one for each element of the batch.
+    **Returns:**
+
+    The mean, one for each element of the batch.
     """
     return jnp.mean((prediction - target) ** 2, axis=0)

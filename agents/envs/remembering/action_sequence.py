@@ -62,8 +62,10 @@ class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
             actions' indices is the reward of their sequence.
         - `title`: the environment's name.
 
-        **Raises:** `ValueError` if the axes differ in length, there is none, or a reward is not a
-        finite number.
+        **Raises:**
+
+        `ValueError` if the axes differ in length, there is none, or a reward is not a finite
+        number.
         """
         table = np.asarray(rewards, np.float32)
         if table.ndim < 1 or len(set(table.shape)) != 1 or not table.size:
@@ -89,15 +91,7 @@ class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
         return self.rewards.ndim
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Begin a sequence.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `params`: not used.
-
-        **Returns:** the only observation, 0, and the state.
-        """
+        """Begin a sequence."""
         return jnp.int32(0), EnvState(time=jnp.int32(0), prefix=jnp.int32(0))
 
     def step_env(
@@ -107,18 +101,7 @@ class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Append an action. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: from 0 to the number of actions less 1.
-        - `params`: not used.
-
-        **Returns:** the only observation, the new state, the reward, whether the sequence is
-        complete, and an empty `info`.
-        """
+        """Append an action."""
         prefix = state.prefix * self.num_actions + jnp.asarray(action, jnp.int32)
         state = EnvState(time=state.time + 1, prefix=prefix)
         complete = self.is_terminated(state, params)
@@ -127,13 +110,5 @@ class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
         return jnp.int32(0), state, reward, complete, {}
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the sequence is complete.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the sequence is complete."""
         return state.time >= self.steps

@@ -78,9 +78,11 @@ class ExternalMemory(Wrapper):
         - `env`: the environment, which stays available as the attribute `env`.
         - `memory`: the kind and the size k, which may be 0: `"K4"`, `"B1"`, `"O2"`, `"OA1"`.
 
-        **Raises:** `TypeError` if `env` is no environment or `memory` no text; `ValueError` if
-        `memory` is not a kind and a size, if the environment's spaces do not suit the kind, or if
-        there would be too many actions.
+        **Raises:**
+
+        `TypeError` if `env` is no environment or `memory` no text; `ValueError` if `memory` is not
+        a kind and a size, if the environment's spaces do not suit the kind, or if there would be
+        too many actions.
         """
         super().__init__(env)
         self.memory = memory
@@ -128,14 +130,7 @@ class ExternalMemory(Wrapper):
         return self.env.observation_space(params), self.env.action_space(params)
 
     def action_space(self, params: EnvParams | None = None) -> Any:
-        """The environment's actions, times the ways to write.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a space of the environment's own kind.
-        """
+        """Multiply the environment's actions by the ways to write."""
         _, action = self._spaces(params)
         if self._writes == 1:
             return action
@@ -144,14 +139,7 @@ class ExternalMemory(Wrapper):
         return MultiDiscrete((*action.nvec, self._writes))
 
     def observation_space(self, params: EnvParams | None = None) -> MultiDiscrete | spaces.Box:
-        """The environment's observations, with what the memory can hold.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** `MultiDiscrete` over discrete observations, else a float32 vector `Box`.
-        """
+        """Join the environment's observations with what the memory can hold."""
         observation, action = self._spaces(params)
         if _is_discrete(observation):
             own = _counts(observation)
@@ -180,19 +168,7 @@ class ExternalMemory(Wrapper):
         return self._join(observation, state.memory), state
 
     def step(self, key: PRNGKeyArray, state: Any, action: Any, params: Any = None) -> Step:
-        """Take a step and write; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the observation (the next episode's first one where an episode ends), the
-        state, the reward, whether the episode terminated, whether a time limit cut it off, and
-        `info`, in which `final_observation` is the observation before a reset.
-        """
+        """Take a step and write; where the episode ends, begin the next one."""
         own, write = self._split(action, params)
         written = self._write(state, own, write, params)
         observation, env_state, reward, terminated, truncated, info = self.env.step(
@@ -251,15 +227,19 @@ class ExternalMemory(Wrapper):
 
 
 def parse(memory: Any) -> tuple[str, int]:
-    """The kind and the size that a memory's name says.
+    """Read the kind and the size that a memory's name says.
 
     **Arguments:**
 
     - `memory`: such as `"B1"`.
 
-    **Returns:** one of `KINDS`, and k.
+    **Returns:**
 
-    **Raises:** `TypeError` if it is not text, `ValueError` if it is not a kind and a size.
+    One of `KINDS`, and k.
+
+    **Raises:**
+
+    `TypeError` if it is not text, `ValueError` if it is not a kind and a size.
     """
     if not isinstance(memory, str):
         raise TypeError(f"`external_memory` (={memory!r}) must be text, such as 'B1'.")

@@ -73,9 +73,11 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         - `walls`: a sequence of `(row, column)` that cannot be entered; by default every cell that
             is neither in the bottom row nor in the left column.
 
-        **Raises:** `TypeError` or `ValueError` if a size or a place is not made of integers, a
-        place is outside the grid or on a wall, the cookie is where the start or the button is, or
-        `pull` is not a probability.
+        **Raises:**
+
+        `TypeError` or `ValueError` if a size or a place is not made of integers, a place is outside
+        the grid or on a wall, the cookie is where the start or the button is, or `pull` is not a
+        probability.
         """
         self.rows = check_at_least("rows", rows, 1)
         self.columns = check_at_least("columns", columns, 1)
@@ -121,15 +123,7 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         return row, column
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Begin in the start's cell with the force on.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `params`: not used.
-
-        **Returns:** the agent's cell, and the state.
-        """
+        """Begin in the start's cell with the force on."""
         row, column = map(jnp.int32, self.start)
         state = EnvState(time=jnp.int32(0), row=row, column=column, force=jnp.bool_(True))
         return self._observe(state), state
@@ -141,18 +135,7 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Move. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: 0 up, 1 right, 2 down, 3 left.
-        - `params`: not used.
-
-        **Returns:** the agent's cell, the new state, the reward, whether the cookie is reached, and
-        an empty `info`.
-        """
+        """Move."""
         pulled = state.force & (jax.random.uniform(key, dtype=jnp.float32) < self.pull)
         move = jnp.where((action == UP) & pulled, DOWN, jnp.asarray(action, jnp.int32))
         down = (move == DOWN).astype(jnp.int32) - (move == UP)
@@ -171,13 +154,5 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
         return state.row * self.columns + state.column
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the agent is at the cookie.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the agent is at the cookie."""
         return (state.row == self.cookie[0]) & (state.column == self.cookie[1])

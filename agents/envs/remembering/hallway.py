@@ -61,8 +61,6 @@ class Hallway(BaseEnvironment):
         - `slip`: the probability that a move goes elsewhere.
         - `layout`: 17 rows of 15 characters: `#` a wall, a digit the room that the cell belongs to.
         - `places`: cells of the start and the objects, which must not be walls.
-
-        **Raises:** `ValueError` if `slip` is not a probability, or `layout` is not such a map.
         """
         if not 0 <= slip <= 1:
             raise ValueError(f"`slip` (={slip}) must be from 0 to 1.")
@@ -89,16 +87,7 @@ class Hallway(BaseEnvironment):
     def walk(
         self, key: PRNGKeyArray, state: Any, action: int | Int[Array, ""]
     ) -> tuple[Int32[Array, ""], Int32[Array, ""]]:
-        """Where a move leads, as far as walls allow it.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state, with `row` and `column`.
-        - `action`: 0 up, 1 right, 2 down, 3 left.
-
-        **Returns:** the row and the column.
-        """
+        """Move, as far as walls allow it and unless the move slips; give the row and the column."""
         key_slip, key_other = jax.random.split(key)
         slips = jax.random.uniform(key_slip, dtype=jnp.float32) < self.slip
         other = jax.random.randint(key_other, (), 1, 4, jnp.int32)
@@ -110,14 +99,16 @@ class Hallway(BaseEnvironment):
         return jnp.where(free, row, state.row), jnp.where(free, column, state.column)
 
     def look(self, state: Any, *objects: Bool[Array, "17 15"]) -> Float32[Array, "planes 17 15"]:
-        """What is seen from a cell.
+        """Make the observation: what is seen from a cell.
 
         **Arguments:**
 
         - `state`: the state, with `row` and `column`.
         - `objects`: where the objects of each kind are, in all rooms.
 
-        **Returns:** the planes.
+        **Returns:**
+
+        The planes.
         """
         agent = at((state.row, state.column))
         rooms = jnp.asarray(self.rooms)
@@ -126,29 +117,23 @@ class Hallway(BaseEnvironment):
         return planes.astype(jnp.float32)
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Never: rewards go on until the time limit.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** false.
-        """
+        """Answer no: rewards go on until the time limit."""
         return jnp.zeros_like(state.time, bool)
 
 
 def at(
     *places: tuple[Any, Any], present: Bool[Array, " places"] | None = None
 ) -> Bool[Array, "17 15"]:
-    """The plane of some places.
+    """Make the plane of some places.
 
     **Arguments:**
 
     - `places`: rows and columns.
     - `present`: which of them count; all of them if `None`.
 
-    **Returns:** true at the places.
+    **Returns:**
+
+    True at the places.
     """
     rows = jnp.arange(HEIGHT, dtype=jnp.int32)[:, None]
     columns = jnp.arange(WIDTH, dtype=jnp.int32)[None]

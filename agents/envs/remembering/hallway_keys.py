@@ -57,23 +57,13 @@ class HallwayKeys(Hallway):
 
         - `slip`: the probability that a move goes in one of the other three directions.
         - `layout`: 17 rows of 15 characters: `#` a wall, a digit the room that the cell belongs to.
-
-        **Raises:** `ValueError` if `slip` is not a probability, or `layout` is not such a map.
         """
         super().__init__(slip, layout, (START, GOAL, *DOORS, *CORNERS))
 
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Float32[Array, "5 17 15"], EnvState]:
-        """Begin in the hallway, doors locked, keys placed.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the planes, and the state.
-        """
+        """Begin in the hallway, doors locked, keys placed."""
         row, column = map(jnp.int32, START)
         state = EnvState(
             time=jnp.int32(0),
@@ -92,17 +82,7 @@ class HallwayKeys(Hallway):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Float32[Array, "5 17 15"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Move. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: 0 up, 1 right, 2 down, 3 left.
-        - `params`: not used.
-
-        **Returns:** the planes, the new state, the reward, false, and an empty `info`.
-        """
+        """Move."""
         key_walk, key_anew = jax.random.split(key)
         row, column = self.walk(key_walk, state, action)
         lock = state.locked & _is_at(DOORS, row, column)

@@ -60,8 +60,6 @@ class MiniGrid(BaseEnvironment):
         - `size`: side of the map; checked by the environment.
         - `view`: side of the square that is seen; odd and at least 3.
         - `steps_per_cell`: the default time limit, divided by `size` squared.
-
-        **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
         self.size, self.view = check_integer("size", size), check_integer("view", view)
         if self.view < 3 or self.view % 2 == 0:
@@ -80,10 +78,11 @@ class MiniGrid(BaseEnvironment):
         **Arguments:**
 
         - `tiles`: the map.
-        - `state`: the state.
         - `action`: from 0 to 6.
 
-        **Returns:** the state, one step later, and x and y of the cell that was in front before.
+        **Returns:**
+
+        The state, one step later, and x and y of the cell that was in front before.
         """
         action = jnp.asarray(action, jnp.int32)
         x, y = ahead(state.x, state.y, state.direction)
@@ -99,15 +98,7 @@ class MiniGrid(BaseEnvironment):
         return state, x, y
 
     def look(self, tiles: Int32[Array, "height width"], state: Any) -> Int32[Array, " numbers"]:
-        """What is seen of the map.
-
-        **Arguments:**
-
-        - `tiles`: the map.
-        - `state`: the state.
-
-        **Returns:** the observation.
-        """
+        """Make the observation: what is seen of the map."""
         side, middle = self.view, self.view // 2
         # Seen from above, the view is turned so that the agent looks up: `to_right` cells to the
         # agent's right and `forward` cells ahead, by column and row of the view.
@@ -126,15 +117,7 @@ class MiniGrid(BaseEnvironment):
 
 
 def walls(width: int, height: int) -> np.ndarray:
-    """A map with walls around it.
-
-    **Arguments:**
-
-    - `width`: number of columns.
-    - `height`: number of rows.
-
-    **Returns:** an array of shape `(height, width)`.
-    """
+    """Make a map of a width and a height with walls around it."""
     tiles = np.full((height, width), WALL, np.int32)
     tiles[1:-1, 1:-1] = EMPTY
     return tiles
@@ -146,17 +129,7 @@ def put(
     y: int | Int[Array, ""],
     tile: int | Int[Array, ""],
 ) -> Int32[Array, "height width"]:
-    """The map with one tile changed.
-
-    **Arguments:**
-
-    - `tiles`: the map.
-    - `x`: the column.
-    - `y`: the row.
-    - `tile`: what to put there.
-
-    **Returns:** the new map.
-    """
+    """Change one tile of a map, in column `x` and row `y`."""
     height, width = tiles.shape
     # A comparison, because it fuses with its neighbors and a scatter does not.
     rows = jnp.arange(height, dtype=jnp.int32)[:, None]
@@ -167,30 +140,13 @@ def put(
 def ahead(
     x: int | Int[Array, ""], y: int | Int[Array, ""], direction: Int[Array, ""]
 ) -> tuple[Int32[Array, ""], Int32[Array, ""]]:
-    """The next cell in a direction.
-
-    **Arguments:**
-
-    - `x`: the column.
-    - `y`: the row.
-    - `direction`: 0 right, 1 down, 2 left, 3 up.
-
-    **Returns:** its column and row.
-    """
+    """Go to the next cell, by column and row; directions are 0 right, 1 down, 2 left, 3 up."""
     x_step = jnp.asarray(_X_STEP, jnp.int32)[direction]
     return x + x_step, y + jnp.asarray(_Y_STEP, jnp.int32)[direction]
 
 
 def is_one_of(tile: Int[Array, "*shape"], kinds: Sequence[int]) -> Bool[Array, "*shape"]:
-    """Whether tiles are of certain kinds.
-
-    **Arguments:**
-
-    - `tile`: tiles.
-    - `kinds`: the kinds.
-
-    **Returns:** Booleans of the same shape.
-    """
+    """Tell which tiles are of certain kinds."""
     found = tile == kinds[0]
     for kind in kinds[1:]:
         found = found | (tile == kind)

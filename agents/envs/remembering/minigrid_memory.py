@@ -49,8 +49,6 @@ class MiniGridMemory(MiniGrid):
 
         - `size`: side of the map; odd and at least 7.
         - `view`: side of the square that is seen; odd and at least 3.
-
-        **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
         super().__init__(size, view, steps_per_cell=5)
         if self.size < 7 or self.size % 2 == 0:
@@ -67,15 +65,7 @@ class MiniGridMemory(MiniGrid):
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Int32[Array, " numbers"], EnvState]:
-        """Draw the objects and the agent's place.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the view, and the state.
-        """
+        """Draw the objects and the agent's place."""
         key_place, key_objects = jax.random.split(key)
         shown, upper = jnp.where(jax.random.bernoulli(key_objects, shape=(2,)), BALL, KEY)
         state = EnvState(
@@ -95,18 +85,7 @@ class MiniGridMemory(MiniGrid):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, " numbers"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Act. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: from 0 to 6; only the first three have an effect.
-        - `params`: the environment's parameters, whose time limit the reward depends on.
-
-        **Returns:** the view, the new state, the reward, whether an end is reached, and an empty
-        `info`.
-        """
+        """Act."""
         tiles = self.map(state)
         state, _, _ = self.moved(tiles, state, action)
         right = jnp.where(state.shown == state.upper, self._middle - 1, self._middle + 1)
@@ -116,26 +95,11 @@ class MiniGridMemory(MiniGrid):
         return self.look(tiles, state), state, reward, ended, {}
 
     def map(self, state: EnvState) -> Int32[Array, "height width"]:
-        """The map of a state.
-
-        **Arguments:**
-
-        - `state`: the state.
-
-        **Returns:** the tiles.
-        """
+        """Draw the map of a state."""
         tiles = put(jnp.asarray(self._tiles), 1, self._middle - 1, state.shown)
         tiles = put(tiles, self._fork, self._middle - 2, state.upper)
         return put(tiles, self._fork, self._middle + 2, KEY + BALL - state.upper)
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the agent is before one of the two objects.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the agent is before one of the two objects."""
         return (state.x == self._fork) & (jnp.abs(state.y - self._middle) == 1)

@@ -60,8 +60,6 @@ class RedBlueDoors(MiniGrid):
 
         - `size`: side of the room with its walls; even and at least 4.
         - `view`: side of the square that is seen; odd and at least 3.
-
-        **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
         super().__init__(size, view, steps_per_cell=20)
         if self.size < 4 or self.size % 2:
@@ -75,15 +73,7 @@ class RedBlueDoors(MiniGrid):
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Int32[Array, " numbers"], EnvState]:
-        """Draw the places of doors and agent.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the view, and the state.
-        """
+        """Draw the places of doors and agent."""
         key_x, key_rows, key_direction = jax.random.split(key, 3)
         y, red_y, blue_y = jax.random.randint(key_rows, (3,), 1, self.size - 1, jnp.int32)
         state = EnvState(
@@ -105,18 +95,7 @@ class RedBlueDoors(MiniGrid):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, " numbers"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Act. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: from 0 to 6; the first three and toggle have an effect.
-        - `params`: the environment's parameters, whose time limit the reward depends on.
-
-        **Returns:** the view, the new state, the reward, whether the blue door is open, and an
-        empty `info`.
-        """
+        """Act."""
         after, x, y = self.moved(self.map(state), state, action)
         toggles = jnp.asarray(action, jnp.int32) == TOGGLE
         red = toggles & (x == self._red_x) & (y == state.red_y)
@@ -129,27 +108,12 @@ class RedBlueDoors(MiniGrid):
         return self.look(self.map(state), state), state, reward, ended, {}
 
     def map(self, state: EnvState) -> Int32[Array, "height width"]:
-        """The map of a state.
-
-        **Arguments:**
-
-        - `state`: the state.
-
-        **Returns:** the tiles.
-        """
+        """Draw the map of a state."""
         red = jnp.where(state.red_open, RED_OPEN, RED_CLOSED)
         blue = jnp.where(state.blue_open, BLUE_OPEN, BLUE_CLOSED)
         tiles = put(jnp.asarray(self._tiles), self._red_x, state.red_y, red)
         return put(tiles, self._blue_x, state.blue_y, blue)
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the blue door is open.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the blue door is open."""
         return state.blue_open

@@ -37,14 +37,16 @@ _FONTS: dict[int, Any] = {}
 
 
 def faint(color: Color, share: Number = 0.3) -> Color:
-    """The color of what the agent does not see.
+    """Mix the color of what the agent does not see.
 
     **Arguments:**
 
     - `color`: the color of the same thing in sight.
     - `share`: how much of it is left, from 0 to 1; the rest is paper.
 
-    **Returns:** a color.
+    **Returns:**
+
+    A color.
     """
     mixed = share * np.array(color) + (1 - share) * np.array(PAPER)
     red, green, blue = (int(x) for x in np.round(mixed))
@@ -62,8 +64,6 @@ class Canvas:
         - `scale`: pixels per unit; at least 4.
         - `title`: one or two lines, written as small as they need to be. The size of a picture does
             not depend on them, so that the frames of a film are equal.
-
-        **Raises:** `TypeError` or `ValueError` if `scale` breaks its rule.
         """
         self.scale = check_at_least("scale", scale, 4)
         self.width = max(width, _NARROWEST)
@@ -107,39 +107,18 @@ class Canvas:
     def disc(
         self, x: Number, y: Number, radius: Number, fill: Color | None, line: Color | None = None
     ) -> None:
-        """Draw a circle.
-
-        **Arguments:**
-
-        - `x`, `y`: its middle.
-        - `radius`: its radius.
-        - `fill`: the color inside, if any.
-        - `line`: the color of the border, if any.
-        """
+        """Draw a circle around a place; without a color the inside stays, or the border lacks."""
         corners = (*self._at(x - radius, y - radius), *self._at(x + radius, y + radius))
         self._pen.ellipse(corners, fill=fill, outline=line, width=self._pixels(0.06))
 
     def polygon(self, points: Sequence[tuple[Number, Number]], fill: Color) -> None:
-        """Draw a polygon.
-
-        **Arguments:**
-
-        - `points`: its corners.
-        - `fill`: the color inside.
-        """
+        """Draw a polygon with these corners."""
         self._pen.polygon([self._at(*point) for point in points], fill=fill)
 
     def line(
         self, points: Sequence[tuple[Number, Number]], color: Color, thickness: Number = 0.1
     ) -> None:
-        """Draw lines from point to point.
-
-        **Arguments:**
-
-        - `points`: where they lead.
-        - `color`: their color.
-        - `thickness`: their thickness.
-        """
+        """Draw lines from point to point."""
         places = [self._at(*point) for point in points]
         self._pen.line(places, fill=color, width=self._pixels(thickness))
 
@@ -165,13 +144,7 @@ class Canvas:
         self._write(*self._at(x, y), words, color, size, f"{to}m")
 
     def paste(self, picture: np.ndarray, x: Number, y: Number) -> None:
-        """Put a picture onto this one.
-
-        **Arguments:**
-
-        - `picture`: its pixels.
-        - `x`, `y`: its upper left corner.
-        """
+        """Put a picture's pixels onto this one, its upper left corner at a place."""
         self.image.paste(Image.fromarray(picture), self._at(x, y))
 
     def agent(self, row: Number, column: Number) -> None:
@@ -179,10 +152,7 @@ class Canvas:
         self.disc(column + 0.5, row + 0.5, 0.34, BLUE, INK)
 
     def pixels(self) -> np.ndarray:
-        """What was drawn.
-
-        **Returns:** an array of shape `[height, width, 3]` and type uint8.
-        """
+        """Give what was drawn as an array `[height, width, 3]` of uint8."""
         return np.asarray(self.image)
 
     def _pixels(self, size: Number) -> int:

@@ -24,8 +24,9 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
     - `path`: the file to write; one that is there is replaced.
     - `fps`: frames per second, from 0.1 to 50; a GIF rounds the time of a frame to 0.01 s.
 
-    **Raises:** `ValueError` if the frames or `fps` break their rule; `OSError` if the file cannot
-    be written.
+    **Raises:**
+
+    `ValueError` if the frames or `fps` break their rule; `OSError` if the file cannot be written.
     """
     if not 0.1 <= fps <= _MOST_FPS:
         raise ValueError(f"`fps` (={fps}) must be from 0.1 to {_MOST_FPS}.")
@@ -63,7 +64,9 @@ def whole(path: str | Path) -> Iterator[Path]:
 
     - `path`: the file to replace.
 
-    **Returns:** a context manager of the file to write.
+    **Returns:**
+
+    A context manager of the file to write.
     """
     path = Path(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

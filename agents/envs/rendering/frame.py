@@ -26,16 +26,18 @@ def render(
     **Arguments:**
 
     - `env`: the environment, wrapped or not.
-    - `params`: its parameters.
     - `state`: its state, not batched.
     - `observation`: what was seen in this state. Some pictures need it to be complete: RepeatFirst
         shows the present card, which is not part of the state. Without it, bars are of the state.
     - `scale`: pixels per cell of a board; at least 4.
 
-    **Returns:** an array of shape `[height, width, 3]` and type uint8.
+    **Returns:**
 
-    **Raises:** `TypeError` or `ValueError` if `scale` is not such an integer, or `env` is no
-    environment.
+    An array of shape `[height, width, 3]` and type uint8.
+
+    **Raises:**
+
+    `TypeError` or `ValueError` if `scale` is not such an integer, or `env` is no environment.
     """
     return draw(check_environment(env), params, state, observation, scale)
 
@@ -44,9 +46,9 @@ def render(
 def draw(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
     """Draw a state, by the environment's class; families of environments register theirs.
 
-    **Arguments:** those of `render`.
+    **Arguments:**
 
-    **Returns:** the pixels.
+    those of `render`.
     """
     shown = state if observation is None else observation
     what = "state" if observation is None else "observation"
@@ -56,7 +58,7 @@ def draw(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.
 
 
 def title(env: Any, state: Any, words: str = "") -> str:
-    """What is written above a picture.
+    """Write what stands above a picture.
 
     **Arguments:**
 
@@ -64,7 +66,9 @@ def title(env: Any, state: Any, words: str = "") -> str:
     - `state`: its state.
     - `words`: what else is to be said.
 
-    **Returns:** two lines: the environment's name, and the time with the words.
+    **Returns:**
+
+    Two lines: the environment's name, and the time with the words.
     """
     time = getattr(state, "time", None)
     parts = [*([] if time is None else [f"t = {int(time)}"]), *([words] if words else [])]
@@ -95,8 +99,6 @@ def draw_planes(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
         1 are an image of red, green and blue.
     - `scale`: pixels per cell.
     - `words`: the title.
-
-    **Returns:** the pixels.
     """
     frame = np.asarray(frame, np.float32)
     if frame.ndim == 3 and frame.shape[2] == 3 and frame.max() > 1:

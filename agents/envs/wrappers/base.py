@@ -30,16 +30,7 @@ class WrapperState:
 
 
 def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
-    """One of two pytrees of equal structure and types.
-
-    **Arguments:**
-
-    - `condition`: a Boolean scalar.
-    - `new`: the result where it is true.
-    - `old`: the result where it is false.
-
-    **Returns:** a pytree.
-    """
+    """Select one of two pytrees of equal structure and types."""
     return jax.tree.map(lambda x, y: jax.lax.select(condition, x, y), new, old)
 
 
@@ -49,11 +40,11 @@ def restart(env: Environment, key: PRNGKeyArray, state: Any, params: Any) -> tup
     **Arguments:**
 
     - `env`: an environment, wrapped or not.
-    - `key`: a PRNG key.
     - `state`: its state at the end of the last episode.
-    - `params`: its parameters.
 
-    **Returns:** the first observation and the state.
+    **Returns:**
+
+    The first observation and the state.
     """
     if isinstance(env, Wrapper):
         return env.restart(key, state, params)
@@ -77,8 +68,6 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         """**Arguments:**
 
         - `env`: the environment to wrap.
-
-        **Raises:** `TypeError` if it is not an environment.
         """
         super().__init__()
         self.env = check_environment(env)
@@ -99,61 +88,23 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         return self.env.default_params
 
     def action_space(self, params: Any = None) -> Any:
-        """The actions that can be taken.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the space of the environment inside.
-        """
+        """Give the space of actions."""
         return self.env.action_space(self.default_params if params is None else params)
 
     def observation_space(self, params: Any = None) -> Any:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a space.
-        """
+        """Give the space of observations."""
         return self.env.observation_space(self.default_params if params is None else params)
 
     def is_terminated(self, state: Any, params: Any) -> Bool[Array, ""]:
-        """Whether the environment inside has come to its own end.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the environment inside has come to its own end."""
         return self.env.is_terminated(state.env_state, params)
 
     def is_truncated(self, state: Any, params: Any) -> Bool[Array, ""]:
-        """Whether the time limit of the environment inside is reached.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the time limit of the environment inside is reached."""
         return self.env.is_truncated(state.env_state, params)
 
     def reset(self, key: PRNGKeyArray, params: Any = None) -> tuple[Any, Any]:
-        """Begin an episode, and everything that outlives episodes as well.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the first observation and the state.
-        """
+        """Begin an episode, and everything that outlives episodes as well."""
         params = self.default_params if params is None else params
         key, own_key = self._keys(key)
         observation, env_state = self.env.reset(key, params)
@@ -164,11 +115,11 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
 
         **Arguments:**
 
-        - `key`: a PRNG key.
         - `state`: the state at the end of the last episode.
-        - `params`: the environment's parameters.
 
-        **Returns:** the first observation and the state.
+        **Returns:**
+
+        The first observation and the state.
         """
         key, own_key = self._keys(key)
         observation, env_state = restart(self.env, key, state.env_state, params)
@@ -191,15 +142,10 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
         """Take a step; where the episode ends, begin the next one.
 
-        **Arguments:**
+        **Returns:**
 
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** observation, state, reward, terminated, truncated, and `info`, in which
-        `final_observation` is the observation before a reset.
+        Observation, state, reward, terminated, truncated, and `info`, in which `final_observation`
+        is the observation before a reset.
         """
 
 
@@ -214,18 +160,6 @@ class ObservationWrapper(Wrapper):
         return observation, WrapperState(env_state=env_state, own=own)
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
-        """Take a step; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** observation, state, reward, terminated, truncated, and `info`, in which
-        `final_observation` is the observation before a reset, changed as every other one.
-        """
         params = self.default_params if params is None else params
         key, own_key = self._keys(key)
         observation, env_state, reward, terminated, truncated, info = self.env.step(
@@ -287,9 +221,9 @@ def check_environment(env: Any) -> Environment:
 
     - `env`: what was given.
 
-    **Returns:** the same.
+    **Raises:**
 
-    **Raises:** `TypeError` if it is none.
+    `TypeError` if it is none.
     """
     if not isinstance(env, Environment):
         raise TypeError(
@@ -300,7 +234,7 @@ def check_environment(env: Any) -> Environment:
 
 
 def require(env: Environment, wrapper: str, *kinds: type) -> Any:
-    """The observation space of an environment, if a wrapper can work with it.
+    """Give the observation space of an environment, if a wrapper can work with it.
 
     **Arguments:**
 
@@ -308,9 +242,13 @@ def require(env: Environment, wrapper: str, *kinds: type) -> Any:
     - `wrapper`: name of the wrapper, for the message.
     - `kinds`: the kinds of space that it takes.
 
-    **Returns:** the space.
+    **Returns:**
 
-    **Raises:** `TypeError` if the space is of another kind or `env` is no environment.
+    The space.
+
+    **Raises:**
+
+    `TypeError` if the space is of another kind or `env` is no environment.
     """
     check_environment(env)
     space = env.observation_space(env.default_params)

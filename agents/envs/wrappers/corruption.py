@@ -24,8 +24,10 @@ class Noise(MemorylessWrapper):
         - `scale`: standard deviation of the noise, in the observation's units; one number, or an
             array of an observation's shape.
 
-        **Raises:** `TypeError` for other observations; `ValueError` if a standard deviation is
-        negative or not finite, or the shape is another one.
+        **Raises:**
+
+        `TypeError` for other observations; `ValueError` if a standard deviation is negative or not
+        finite, or the shape is another one.
         """
         space = require(env, "Noise", spaces.Box)
         super().__init__(env)
@@ -39,14 +41,6 @@ class Noise(MemorylessWrapper):
             raise ValueError(f"`scale` (={scale!r}) must be finite and at least 0.")
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box without bounds.
-        """
         space = self.env.observation_space(self.default_params if params is None else params)
         limit = jnp.full(space.shape, jnp.finfo(jnp.float32).max)
         return spaces.Box(-limit, limit, space.shape, jnp.float32)
@@ -72,7 +66,9 @@ class Flicker(MemorylessWrapper):
         - `env`: an environment with observations in a `Box`.
         - `probability`: that an observation is lost, from 0 to 1.
 
-        **Raises:** `TypeError` for other observations; `ValueError` for another probability.
+        **Raises:**
+
+        `TypeError` for other observations; `ValueError` for another probability.
         """
         require(env, "Flicker", spaces.Box)
         super().__init__(env)
@@ -81,14 +77,6 @@ class Flicker(MemorylessWrapper):
         self.probability = float(probability)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** the smallest box that holds zeros too.
-        """
         space = self.env.observation_space(self.default_params if params is None else params)
         return with_zeros(space)
 

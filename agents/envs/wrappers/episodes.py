@@ -15,7 +15,8 @@ from .base import Step, Wrapper, WrapperState, restart, where
 class TimeLimit(Wrapper):
     """Truncate an episode after so many steps, whatever limit the environment itself has.
 
-    The steps are counted in the state. The environment inside knows nothing of the limit, so a
+    An episode that terminates with its last step is not truncated by this limit. The steps are
+    counted in the state. The environment inside knows nothing of the limit, so a
     reset of it is computed at every step, besides the one that its own step computes; where the
     environment's `max_steps_in_episode` does what is wanted, that is cheaper.
     """
@@ -26,7 +27,9 @@ class TimeLimit(Wrapper):
         - `env`: the environment to wrap.
         - `limit`: steps after which an episode is truncated; at least 1.
 
-        **Raises:** `ValueError` for a limit less than 1.
+        **Raises:**
+
+        `ValueError` for a limit less than 1.
         """
         super().__init__(env)
         self.limit = operator.index(limit)
@@ -34,15 +37,7 @@ class TimeLimit(Wrapper):
             raise ValueError(f"`limit` (={limit}) must be at least 1.")
 
     def is_truncated(self, state: WrapperState, params: Any) -> Bool[Array, ""]:
-        """Whether this limit or that of the environment inside is reached.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether this limit or that of the environment inside is reached."""
         return self.env.is_truncated(state.env_state, params) | (state.own >= self.limit)
 
     def _begin(
@@ -51,19 +46,6 @@ class TimeLimit(Wrapper):
         return observation, WrapperState(env_state=env_state, own=jnp.int32(0))
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
-        """Take a step; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** observation, state, reward, terminated, truncated, and `info`, in which
-        `final_observation` is the observation before a reset. This limit does not truncate an
-        episode that terminates with its last step.
-        """
         params = self.default_params if params is None else params
         key, restart_key = jax.random.split(key)
         observation, env_state, reward, terminated, truncated, info = self.env.step(
@@ -101,18 +83,6 @@ class Log(Wrapper):
         return observation, WrapperState(env_state=env_state, own=_nothing_yet())
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
-        """Take a step; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** observation, state, reward, terminated, truncated, and `info` with
-        `episode_return` and `episode_length`.
-        """
         params = self.default_params if params is None else params
         observation, env_state, reward, terminated, truncated, info = self.env.step(
             key, state.env_state, action, params

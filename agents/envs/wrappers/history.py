@@ -23,7 +23,9 @@ class FrameStack(ObservationWrapper):
         - `env`: an environment with observations in a `Box`.
         - `count`: how many observations are shown, the present one among them; at least 1.
 
-        **Raises:** `TypeError` for other observations; `ValueError` for a count less than 1.
+        **Raises:**
+
+        `TypeError` for other observations; `ValueError` for a count less than 1.
         """
         require(env, "FrameStack", spaces.Box)
         super().__init__(env)
@@ -32,14 +34,6 @@ class FrameStack(ObservationWrapper):
             raise ValueError(f"`count` (={count}) must be at least 1.")
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box of shape `(count, ...)`.
-        """
         space = self.env.observation_space(self.default_params if params is None else params)
         shape = (self.count, *space.shape)
         low, high = (jnp.stack([b] * self.count) for b in box_bounds(with_zeros(space)))
@@ -70,8 +64,10 @@ class PreviousActionReward(ObservationWrapper):
         - `env`: an environment whose observations are vectors: a `Box` of one axis.
         - `action`, `reward`: which of the two to append; at least one.
 
-        **Raises:** `TypeError` for other observations or actions of an unknown kind; `ValueError`
-        if nothing is to be appended.
+        **Raises:**
+
+        `TypeError` for other observations or actions of an unknown kind; `ValueError` if nothing is
+        to be appended.
         """
         space = require(env, "PreviousActionReward", spaces.Box)
         if len(space.shape) != 1:
@@ -87,14 +83,6 @@ class PreviousActionReward(ObservationWrapper):
         width(env.action_space(env.default_params))
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box of one axis; the reward has no bounds.
-        """
         params = self.default_params if params is None else params
         parts = [bounds(self.env.observation_space(params))]
         if self.action:

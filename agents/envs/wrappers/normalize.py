@@ -27,14 +27,7 @@ class Statistics:
 
     @staticmethod
     def init(shape: tuple[int, ...]) -> "Statistics":
-        """Statistics of nothing.
-
-        **Arguments:**
-
-        - `shape`: of one sample.
-
-        **Returns:** `Statistics`.
-        """
+        """Make the statistics of no samples; `shape` is that of one sample."""
         return Statistics(
             mean=jnp.zeros(shape, jnp.float32),
             variance=jnp.ones(shape, jnp.float32),
@@ -42,13 +35,15 @@ class Statistics:
         )
 
     def update(self, sample: Float32[Array, "..."]) -> "Statistics":
-        """The statistics after one more sample.
+        """Add one sample to the statistics.
 
         **Arguments:**
 
         - `sample`: of the shape given to `init`.
 
-        **Returns:** `Statistics`.
+        **Returns:**
+
+        `Statistics`.
 
         Source: Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products",
         Technometrics 1962.
@@ -80,21 +75,15 @@ class NormalizeObservation(ObservationWrapper):
         - `env`: an environment with observations in a `Box`.
         - `limit`: largest magnitude of a result, in standard deviations; above 0.
 
-        **Raises:** `TypeError` for other observations; `ValueError` for another limit.
+        **Raises:**
+
+        `TypeError` for other observations; `ValueError` for another limit.
         """
         require(env, "NormalizeObservation", spaces.Box)
         super().__init__(env)
         self.limit = _positive("limit", limit)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box from `-limit` to `limit`.
-        """
         shape = self.env.observation_space(self.default_params if params is None else params).shape
         limit = jnp.full(shape, self.limit, jnp.float32)
         return spaces.Box(-limit, limit, shape, jnp.float32)
@@ -139,7 +128,9 @@ class NormalizeReward(Wrapper):
         - `discount`: γ, from 0 to 1.
         - `limit`: largest magnitude of a scaled reward; above 0.
 
-        **Raises:** `ValueError` for a value that breaks a rule.
+        **Raises:**
+
+        `ValueError` for a value that breaks a rule.
         """
         super().__init__(env)
         if not 0 <= discount <= 1:
@@ -155,18 +146,6 @@ class NormalizeReward(Wrapper):
         return observation, WrapperState(env_state=env_state, own=own)
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
-        """Take a step; where the episode ends, begin the next one.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** observation, state, scaled reward, terminated, truncated, and `info`, in which
-        `reward` is the one before scaling.
-        """
         params = self.default_params if params is None else params
         observation, env_state, reward, terminated, truncated, info = self.env.step(
             key, state.env_state, action, params

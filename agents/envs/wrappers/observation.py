@@ -24,8 +24,10 @@ class Mask(MemorylessWrapper):
             `MultiDiscrete`.
         - `keep`: the components to keep, counted from 0, in the order in which they are shown.
 
-        **Raises:** `TypeError` for other observations; `ValueError` if `keep` is empty, has a
-        component twice or one that does not exist.
+        **Raises:**
+
+        `TypeError` for other observations; `ValueError` if `keep` is empty, has a component twice
+        or one that does not exist.
         """
         space = require(env, "Mask", spaces.Box, MultiDiscrete)
         super().__init__(env)
@@ -43,14 +45,6 @@ class Mask(MemorylessWrapper):
             )
 
     def observation_space(self, params: Any = None) -> Any:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a space of the kind that the environment inside has, with fewer components.
-        """
         space = self.env.observation_space(self.default_params if params is None else params)
         if isinstance(space, MultiDiscrete):
             return MultiDiscrete([space.nvec[i] for i in self.keep])
@@ -71,7 +65,9 @@ class Hide(MemorylessWrapper):
         - `env`: an environment with observations in a `Box`.
         - `hidden`: Boolean array of an observation's shape, true where zeros are shown.
 
-        **Raises:** `TypeError` for other observations, `ValueError` for another shape.
+        **Raises:**
+
+        `TypeError` for other observations, `ValueError` for another shape.
         """
         space = require(env, "Hide", spaces.Box)
         super().__init__(env)
@@ -83,14 +79,6 @@ class Hide(MemorylessWrapper):
             )
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box with zero for both bounds in the hidden places.
-        """
         space = self.env.observation_space(self.default_params if params is None else params)
         low, high = (jnp.where(self.hidden, 0, bound) for bound in box_bounds(space))
         return spaces.Box(low, high, space.shape, space.dtype)
@@ -110,20 +98,14 @@ class OneHot(MemorylessWrapper):
 
         - `env`: an environment with observations in a `Discrete` or a `MultiDiscrete`.
 
-        **Raises:** `TypeError` for other observations.
+        **Raises:**
+
+        `TypeError` for other observations.
         """
         require(env, "OneHot", spaces.Discrete, MultiDiscrete)
         super().__init__(env)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box of one axis, from 0 to 1.
-        """
         return _vectors(self.env, self.default_params if params is None else params)
 
     def _observe(self, key: Any, observation: Any, params: Any) -> Any:
@@ -139,20 +121,14 @@ class Flatten(MemorylessWrapper):
         - `env`: an environment with observations in a `Box`, or in a `Tuple` or a `Dict` of any
             spaces.
 
-        **Raises:** `TypeError` for other observations.
+        **Raises:**
+
+        `TypeError` for other observations.
         """
         require(env, "Flatten", spaces.Box, spaces.Tuple, spaces.Dict)
         super().__init__(env)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        """The observations that can be seen.
-
-        **Arguments:**
-
-        - `params`: the environment's parameters; the default ones if `None`.
-
-        **Returns:** a box of one axis.
-        """
         return _vectors(self.env, self.default_params if params is None else params)
 
     def _observe(self, key: Any, observation: Any, params: Any) -> Any:

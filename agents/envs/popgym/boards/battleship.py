@@ -64,8 +64,6 @@ class Battleship(LazyReset, BaseEnvironment):
         - `ship_sizes`: a sequence of how many cells each ship covers, from 1 to `board_size`, in
             the order of placing. The ships before one of size s must cover less than n (n // s)
             cells of the n², so that it fits wherever they are, and all together less than n².
-
-        **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """
         self.board_size = n = check_integer("board_size", board_size)
         if not 1 <= n <= bitboard.MAX_COLUMNS:
@@ -98,15 +96,7 @@ class Battleship(LazyReset, BaseEnvironment):
         return sum(self.ship_sizes)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Place the ships.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the observation 0, and the state.
-        """
+        """Place the ships."""
         ships = jnp.zeros((self.board_size,), jnp.uint32)
         bits = jax.random.bits(key, (len(self.ship_sizes),), jnp.uint32)
         for i, size in enumerate(self.ship_sizes):
@@ -143,18 +133,7 @@ class Battleship(LazyReset, BaseEnvironment):
         action: Int[Array, "2"],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Shoot at a cell. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: row and column.
-        - `params`: not used.
-
-        **Returns:** whether it was a new hit, the new state, the reward, whether all parts are hit,
-        and an empty `info`.
-        """
+        """Shoot at a cell."""
         y, x = action[0], action[1]
         hit = bitboard.has(state.ships & ~state.shots, y, x)
         shots = bitboard.add(state.shots, y, bitboard.bit(x))
@@ -167,13 +146,5 @@ class Battleship(LazyReset, BaseEnvironment):
         return hit.astype(jnp.int32), state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether every part of every ship is hit.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether every part of every ship is hit."""
         return jnp.all((state.ships & ~state.shots) == 0)

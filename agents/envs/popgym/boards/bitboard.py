@@ -15,84 +15,36 @@ MAX_COLUMNS = 32
 
 
 def columns(n: int, step: int = 1) -> UInt32[Array, ""]:
-    """A word with the bits of columns 0, `step`, 2 `step`, … below `n`.
-
-    **Arguments:**
-
-    - `n`: number of columns, at most 32.
-    - `step`: distance between the columns.
-
-    **Returns:** the word.
-    """
+    """Make a word with the bits of columns 0, `step`, 2 `step`, … below `n`, at most 32."""
     return jnp.uint32(sum(1 << x for x in range(0, n, step)))
 
 
 def bit(x: Int32[Array, ""]) -> UInt32[Array, ""]:
-    """A word with one bit.
-
-    **Arguments:**
-
-    - `x`: the column; a word without bits outside of 0 … 31.
-
-    **Returns:** the word.
-    """
+    """Make a word with the bit of one column, or without bits outside of 0 … 31."""
     inside = (x >= 0) & (x < MAX_COLUMNS)
     return jnp.where(inside, jnp.uint32(1) << x.astype(jnp.uint32), jnp.uint32(0))
 
 
 def row(board: UInt32[Array, " rows"], y: Int32[Array, ""]) -> UInt32[Array, ""]:
-    """One row of a board.
-
-    **Arguments:**
-
-    - `board`: a set of cells.
-    - `y`: the row; an empty one is outside of the board.
-
-    **Returns:** the word.
-    """
+    """Read row `y` of a board; outside of it, an empty one."""
     # A comparison with all rows, because it fuses with its neighbors and a gather does not.
     return jnp.sum(jnp.where(_at(board, y), board, jnp.uint32(0)), dtype=jnp.uint32)
 
 
 def has(board: UInt32[Array, " rows"], y: Int32[Array, ""], x: Int32[Array, ""]) -> Bool[Array, ""]:
-    """Whether a cell is in a set.
-
-    **Arguments:**
-
-    - `board`: a set of cells.
-    - `y`, `x`: row and column.
-
-    **Returns:** a Boolean scalar; false outside of the board.
-    """
+    """Tell whether the cell in row `y` and column `x` is in a set; not outside of the board."""
     return (row(board, y) & bit(x)) != 0
 
 
 def add(
     board: UInt32[Array, " rows"], y: Int32[Array, ""], word: UInt32[Array, ""]
 ) -> UInt32[Array, " rows"]:
-    """Add the cells of a word to one row.
-
-    **Arguments:**
-
-    - `board`: a set of cells.
-    - `y`: the row; nothing is added outside of the board.
-    - `word`: the cells.
-
-    **Returns:** the new set.
-    """
+    """Add the cells of a word to row `y`; nothing outside of the board."""
     return board | jnp.where(_at(board, y), word, jnp.uint32(0))
 
 
 def moved(board: UInt32[Array, " rows"], rows: int) -> UInt32[Array, " rows"]:
-    """Move all cells down, and drop what leaves the board.
-
-    **Arguments:**
-
-    - `board`: a set of cells.
-    - `rows`: how far; up if negative.
-
-    **Returns:** the moved set.
-    """
+    """Move all cells down by some rows, or up by a negative number; drop what leaves the board."""
     size = board.shape[0]
     empty = jnp.zeros((min(abs(rows), size),), jnp.uint32)
     if rows < 0:
@@ -101,21 +53,14 @@ def moved(board: UInt32[Array, " rows"], rows: int) -> UInt32[Array, " rows"]:
 
 
 def count(board: UInt32[Array, " rows"]) -> Int32[Array, ""]:
-    """How many cells a set has.
-
-    **Arguments:**
-
-    - `board`: a set of cells.
-
-    **Returns:** the number.
-    """
+    """Count the cells of a set."""
     return jnp.sum(jax.lax.population_count(board).astype(jnp.int32), dtype=jnp.int32)
 
 
 def digit(
     bits: UInt32[Array, ""], n: Int32[Array, ""]
 ) -> tuple[Int32[Array, ""], UInt32[Array, ""]]:
-    """A random number below `n` from random bits, and bits for the next one.
+    """Make a random number below `n` from random bits, and bits for the next one.
 
     Read as a fraction of 2^32, `bits` times `n` has the number as its whole part; the fraction is
     left. So several numbers below n, m, … from the same 32 bits are jointly uniform up to a
@@ -126,7 +71,9 @@ def digit(
     - `bits`: 32 random bits.
     - `n`: how many values the number can have, from 1 to 65,535.
 
-    **Returns:** the number, and what is left of the bits.
+    **Returns:**
+
+    The number, and what is left of the bits.
     """
     factor = n.astype(jnp.uint32)
     # The upper half of a product of 32-bit words, without 64-bit types and without a division.
@@ -137,7 +84,7 @@ def digit(
 def nth(
     board: UInt32[Array, " rows"], n: Int32[Array, ""], width: int
 ) -> tuple[Int32[Array, ""], Int32[Array, ""]]:
-    """The n-th cell of a set, counted from 0, row by row.
+    """Find the n-th cell of a set, counted from 0, row by row.
 
     **Arguments:**
 
@@ -145,7 +92,9 @@ def nth(
     - `n`: which one; less than the number of cells.
     - `width`: number of columns.
 
-    **Returns:** row and column.
+    **Returns:**
+
+    Row and column.
     """
     ends = jnp.cumsum(jax.lax.population_count(board).astype(jnp.int32), dtype=jnp.int32)
     above = ends <= n

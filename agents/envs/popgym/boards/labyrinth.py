@@ -46,8 +46,6 @@ class Labyrinth(LazyReset, BaseEnvironment):
         - `size`: rows and columns of the maze, less one; even, from 6 to 30. POPGym's Easy, Medium
             and Hard have 10, 14 and 18.
         - `episode_length`: an episode has at most one step less; at least 2.
-
-        **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """
         self.size = check_integer("size", size)
         largest = bitboard.MAX_COLUMNS - 2
@@ -61,14 +59,7 @@ class Labyrinth(LazyReset, BaseEnvironment):
         )
 
     def maze(self, key: PRNGKeyArray) -> Maze:
-        """Draw a maze whose start is open.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-
-        **Returns:** the maze.
-        """
+        """Draw a maze whose start is open."""
         maze = generate(key, self.size)
         y, x = maze.start
         return maze._replace(open=bitboard.add(maze.open, y, bitboard.bit(x)))
@@ -79,16 +70,7 @@ class Labyrinth(LazyReset, BaseEnvironment):
         position: Int32[Array, "2"],
         action: int | Int[Array, ""],
     ) -> Int32[Array, "2"]:
-        """Where an action leads.
-
-        **Arguments:**
-
-        - `open_cells`: the cells that are not wall.
-        - `position`: row and column.
-        - `action`: 0 to 3: left, right, up, down.
-
-        **Returns:** the new position: the old one if there is a wall or the edge of the maze.
-        """
+        """Say where an action leads: nowhere, if there is a wall or the edge of the maze."""
         way = jnp.asarray(action)
         dy = (way == 3).astype(jnp.int32) - (way == 2).astype(jnp.int32)
         dx = (way == 1).astype(jnp.int32) - (way == 0).astype(jnp.int32)
@@ -101,15 +83,16 @@ class Labyrinth(LazyReset, BaseEnvironment):
         action: int | Int[Array, ""],
         goal: Int32[Array, "2"] | None = None,
     ) -> Int32[Array, "10"]:
-        """What is seen.
+        """Make the observation.
 
         **Arguments:**
 
-        - `state`: the state.
         - `action`: the action that led to it; `NO_ACTION` after a reset.
         - `goal`: the goal's row and column, if there is one.
 
-        **Returns:** the observation.
+        **Returns:**
+
+        The observation.
         """
         y, x = state.position
         rows, columns = (_three(at)[:, None] for at in (y, x))

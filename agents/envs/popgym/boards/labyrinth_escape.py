@@ -47,15 +47,7 @@ class LabyrinthEscape(Labyrinth):
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Int32[Array, "10"], EnvState]:
-        """Enter a new maze.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the observation, and the state.
-        """
+        """Enter a new maze."""
         maze = self.maze(key)
         y, x = maze.end
         state = EnvState(
@@ -74,18 +66,7 @@ class LabyrinthEscape(Labyrinth):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, "10"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Move. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: 0 to 3: left, right, up, down.
-        - `params`: not used.
-
-        **Returns:** the observation, the new state, the reward, whether the goal is reached, and an
-        empty `info`.
-        """
+        """Move."""
         position = self.moved(state.open, state.position, action)
         state = state.replace(time=state.time + 1, position=position)  # pyright: ignore
         terminated = self.is_terminated(state, params)
@@ -94,13 +75,5 @@ class LabyrinthEscape(Labyrinth):
         return self.view(state, action, state.goal), state, reward, terminated, {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the agent is at the goal.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the agent is at the goal."""
         return jnp.all(state.position == state.goal)

@@ -48,15 +48,7 @@ class LabyrinthExplore(Labyrinth):
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Int32[Array, "10"], EnvState]:
-        """Enter a new maze.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the observation, and the state.
-        """
+        """Enter a new maze."""
         maze = self.maze(key)
         y, x = maze.start
         state = EnvState(
@@ -75,18 +67,7 @@ class LabyrinthExplore(Labyrinth):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, "10"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Move. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: 0 to 3: left, right, up, down.
-        - `params`: not used.
-
-        **Returns:** the observation, the new state, the reward, whether every cell has been
-        visited, and an empty `info`.
-        """
+        """Move."""
         position = self.moved(state.open, state.position, action)
         y, x = position
         cells = bitboard.count(state.open) - 1
@@ -103,13 +84,5 @@ class LabyrinthExplore(Labyrinth):
         return self.view(state, action), state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether every cell has been visited.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether every cell has been visited."""
         return jnp.all(state.open == state.explored)

@@ -39,11 +39,12 @@ def generate(key: PRNGKeyArray, size: int, draws: int | None = None) -> Maze:
 
     **Arguments:**
 
-    - `key`: a PRNG key.
     - `size`: rows and columns less one; even.
     - `draws`: by default, and in `mazelib`, one for each cell, walls included.
 
-    **Returns:** the maze.
+    **Returns:**
+
+    The maze.
     """
     rooms_across = size // 2
     bits = jax.random.bits(key, (rooms_across**2, 2), jnp.uint32)

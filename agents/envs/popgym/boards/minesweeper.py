@@ -61,8 +61,6 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
             have 4, 6 and 8.
         - `num_mines`: cells with a mine, at least 1, and less than the number of cells - 2. POPGym
             has 2, 6 and 10.
-
-        **Raises:** `TypeError` or `ValueError` if an argument breaks its rule.
         """
         self.board_size = check_integer("board_size", board_size)
         if not 2 <= self.board_size <= bitboard.MAX_COLUMNS:
@@ -92,15 +90,7 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
         return self.cells - self.num_mines
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Lay the mines, every set of cells being equally likely.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the observation 0, and the state.
-        """
+        """Lay the mines, every set of cells being equally likely."""
         # Floyd's sampling of a subset: one random number for each mine, no permutation.
         bits = jax.random.bits(key, (self.num_mines,), jnp.uint32)
         cells = []
@@ -129,18 +119,7 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
         action: Int[Array, "2"],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Click on a cell. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: row and column.
-        - `params`: not used.
-
-        **Returns:** the number of mines in the cell and around it, the new state, the reward,
-        whether the game is lost or won, and an empty `info`.
-        """
+        """Click on a cell."""
         y, x = action[0], action[1]
         is_mine, is_viewed = (bitboard.has(s, y, x) for s in (state.mines, state.viewed))
         reward = jnp.where(
@@ -162,14 +141,6 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
         return bitboard.count(near), state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether a mine was clicked on, or every other cell.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether a mine was clicked on, or every other cell."""
         all_cells = bitboard.columns(self.board_size)
         return state.exploded | jnp.all((state.mines | state.viewed) == all_cells)

@@ -45,20 +45,10 @@ class Autoencode(CardGame):
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,
             Medium and Hard have 1, 2 and 3.
-
-        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
         super().__init__(decks, MultiDiscrete((2, SUITS)), num_actions=SUITS, passes=2)
 
     def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, "2"], EnvState]:
-        """Deal the first card of a full deck.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-
-        **Returns:** mode 1 and the suit of the card, and the state.
-        """
         suit, remaining = deal(bits, full_deck(self.decks))
         cards = jnp.zeros((self.num_cards,), jnp.int32).at[0].set(suit)
         state = EnvState(time=jnp.int32(0), remaining=remaining, cards=cards)
@@ -67,16 +57,7 @@ class Autoencode(CardGame):
     def play(
         self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
     ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""]]:
-        """Deal a card, or score the action.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-        - `state`: the state.
-        - `action`: a suit, from 0 to 3.
-
-        **Returns:** the mode and the suit of the new card, the new state and the reward.
-        """
+        """Deal a card, or score the action."""
         time = state.time + 1
         watching = time < self.num_cards
         dealt, remaining = deal(bits, state.remaining)

@@ -32,9 +32,13 @@ def check_kinds(deck_type: Any, allowed: Sequence[str]) -> int:
     - `deck_type`: what was given.
     - `allowed`: the keys of `KINDS` that the game accepts.
 
-    **Returns:** how many kinds of cards there are.
+    **Returns:**
 
-    **Raises:** `ValueError` if `deck_type` is not allowed.
+    How many kinds of cards there are.
+
+    **Raises:**
+
+    `ValueError` if `deck_type` is not allowed.
     """
     if deck_type not in allowed:
         rule = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
@@ -43,15 +47,7 @@ def check_kinds(deck_type: Any, allowed: Sequence[str]) -> int:
 
 
 def full_deck(decks: int, kinds: int = SUITS) -> Int32[Array, " kinds"]:
-    """How many cards of each kind are in so many full decks.
-
-    **Arguments:**
-
-    - `decks`: number of decks of 52 cards.
-    - `kinds`: number of kinds, of which a deck holds equally many.
-
-    **Returns:** the count of each kind.
-    """
+    """Count the cards of each kind in some decks of 52."""
     return jnp.full((kinds,), decks * CARDS_PER_DECK // kinds, jnp.int32)
 
 
@@ -70,7 +66,9 @@ def deal(
     - `remaining`: cards of each kind that are still in the deck, or in each of several decks; less
         than 65,536 in all. From an empty deck comes a card that means nothing.
 
-    **Returns:** the kind of the card, and what remains after it; from each deck.
+    **Returns:**
+
+    The kind of the card, and what remains after it; from each deck.
     """
     # The upper half of the 64 bits of `bits * cards`, which favors a card by at most
     # (number of cards) / 2^32. A remainder would do, but a CPU divides one number at a time.
@@ -83,15 +81,7 @@ def deal(
 
 
 def at(place: Int32[Array, ""], values: Int32[Array, " places"]) -> Int32[Array, ""]:
-    """The value at a place: a comparison and a sum, which fuse with their neighbors.
-
-    **Arguments:**
-
-    - `place`: an index; out of range is the value 0.
-    - `values`: what is indexed.
-
-    **Returns:** one of the values.
-    """
+    """Look a value up by its place; out of range it is 0."""
     here = jnp.arange(values.size, dtype=jnp.int32) == place
     return jnp.where(here, values, 0).sum(dtype=jnp.int32)
 
@@ -123,8 +113,6 @@ class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
         - `passes`: how often an episode goes over the deck.
         - `side_by_side`: `(n,)` if n such decks are dealt side by side, as `begin` and `play` want
             them.
-
-        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
         self.decks = check_at_least("decks", decks, 1)
         self.kinds = kinds
@@ -141,7 +129,9 @@ class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
 
         - `bits`: 32 random bits for `deal`.
 
-        **Returns:** the observation and the state.
+        **Returns:**
+
+        The observation and the state.
         """
 
     @abc.abstractmethod
@@ -153,42 +143,23 @@ class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
         **Arguments:**
 
         - `bits`: 32 random bits for `deal`.
-        - `state`: the state.
-        - `action`: an element of the action space.
 
-        **Returns:** the observation, the new state and the reward.
+        **Returns:**
+
+        The observation, the new state and the reward.
         """
 
     def _bits(self, key: PRNGKeyArray) -> UInt32[Array, "*decks"]:
         return jax.random.bits(key, self._side_by_side, jnp.uint32)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Any, Any]:
-        """Deal the first card of a full deck.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: not used.
-
-        **Returns:** the observation and the state.
-        """
+        """Deal the first card of a full deck."""
         return self.begin(self._bits(key))
 
     def step_env(
         self, key: PRNGKeyArray, state: Any, action: Any, params: EnvParams
     ) -> tuple[Any, Any, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Score the action and deal a card. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, whether the game is over, and an
-        empty `info`.
-        """
+        """Score the action and deal a card."""
         observation, state, reward = self.play(self._bits(key), state, action)
         return observation, state, reward, self.is_terminated(state, params), {}
 
@@ -202,16 +173,6 @@ class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
         reset; that is most of its time. Here one word serves both: the reset's card is one of
         `kinds` equally likely ones, and what is left of 32 random bits after that choice is as good
         as new for dealing the other card.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an element of the action space.
-        - `params`: the environment's parameters, by default its own.
-
-        **Returns:** observation, state, reward, whether the episode terminated, whether it was
-        truncated, and `info` with the `final_observation` before the reset.
         """
         params = self.default_params if params is None else params
         bits = self._bits(key)
@@ -236,13 +197,5 @@ class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
         return self._passes * self.num_cards - 1
 
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the game is over.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: the environment's parameters.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the game is over."""
         return state.time >= self.num_steps

@@ -64,8 +64,10 @@ class Concentration(BaseEnvironment):
         - `deck_type`: what has to match: `"colors"` (2 kinds), as in Easy and Medium, or `"ranks"`
             (13), as in Hard.
 
-        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer; `ValueError`
-        if `deck_type` is not one of the two: a deck has 13 cards of a suit, so one has no match.
+        **Raises:**
+
+        `TypeError` or `ValueError` if `decks` is not a positive integer; `ValueError` if
+        `deck_type` is not one of the two: a deck has 13 cards of a suit, so one has no match.
         """
         self.decks = check_at_least("decks", decks, 1)
         self.deck_type = deck_type
@@ -89,15 +91,7 @@ class Concentration(BaseEnvironment):
     def reset_env(
         self, key: PRNGKeyArray, params: EnvParams
     ) -> tuple[Int32[Array, " places"], EnvState]:
-        """Lay all cards face down.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `params`: not used.
-
-        **Returns:** the observation of no card, and the state.
-        """
+        """Lay all cards face down."""
         board = jnp.full((self.num_cards,), self.kinds, jnp.int32)
         state = EnvState(
             time=jnp.int32(0),
@@ -115,18 +109,7 @@ class Concentration(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, " places"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Turn a card over. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: a place, from 0 to 52 d - 1.
-        - `params`: not used.
-
-        **Returns:** the cards in sight, the new state, the reward, whether all cards
-        are matched, and an empty `info`.
-        """
+        """Turn a card over."""
         action = jnp.asarray(action, jnp.int32)
         places = jnp.arange(self.num_cards, dtype=jnp.int32)
         turned = places == action
@@ -158,13 +141,5 @@ class Concentration(BaseEnvironment):
         return observation, state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether all cards are matched.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether all cards are matched."""
         return jnp.all(state.up)

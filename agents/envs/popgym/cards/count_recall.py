@@ -56,8 +56,10 @@ class CountRecall(CardGame):
         - `deck_type`: what is counted: `"colors"` (2 kinds), `"suits"` (4) or `"ranks"` (13), as
             in Easy, Medium and Hard.
 
-        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer; `ValueError`
-        if `deck_type` is not one of the three.
+        **Raises:**
+
+        `TypeError` or `ValueError` if `decks` is not a positive integer; `ValueError` if
+        `deck_type` is not one of the three.
         """
         self.deck_type = deck_type
         kinds = check_kinds(deck_type, tuple(KINDS))
@@ -71,14 +73,7 @@ class CountRecall(CardGame):
         )
 
     def begin(self, bits: UInt32[Array, "2"]) -> tuple[Int32[Array, "2"], EnvState]:
-        """Deal the first card and the first question.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits for each deck.
-
-        **Returns:** the kind of the card and the kind asked for, and the state.
-        """
+        """Deal the first card and the first question."""
         full = full_deck(self.decks, self.kinds)
         observation, remaining = deal(bits, jnp.stack([full, full]))
         state = EnvState(time=jnp.int32(0), remaining=remaining, query=observation[1])
@@ -87,16 +82,7 @@ class CountRecall(CardGame):
     def play(
         self, bits: UInt32[Array, "2"], state: EnvState, action: int | Int[Array, ""]
     ) -> tuple[Int32[Array, "2"], EnvState, Float32[Array, ""]]:
-        """Score the action, then deal a card and a question.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits for each deck.
-        - `state`: the state.
-        - `action`: a count, from 0 to as many cards as there are of a kind.
-
-        **Returns:** the kind of the new card and the kind asked for, the new state and the reward.
-        """
+        """Score the action, then deal a card and a question."""
         scale = jnp.float32(1 / (self.num_cards - 1))
         count = self.most - at(state.query, state.remaining[0])
         reward = jnp.where(action == count, scale, -scale)

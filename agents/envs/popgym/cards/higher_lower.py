@@ -46,36 +46,17 @@ class HigherLower(CardGame):
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,
             Medium and Hard have 1, 2 and 3.
-
-        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
         super().__init__(decks, spaces.Discrete(RANKS), num_actions=2, kinds=RANKS)
 
     def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, ""], EnvState]:
-        """Deal the first card of a full deck.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-
-        **Returns:** the rank of the card, and the state.
-        """
         rank, remaining = deal(bits, full_deck(self.decks, RANKS))
         return rank, EnvState(time=jnp.int32(0), remaining=remaining, rank=rank)
 
     def play(
         self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""]]:
-        """Deal a card and compare it with the guess.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-        - `state`: the state.
-        - `action`: 0 for higher, 1 for lower.
-
-        **Returns:** the rank of the new card, the new state and the reward.
-        """
+        """Deal a card and compare it with the guess."""
         rank, remaining = deal(bits, state.remaining)
         scale = jnp.float32(1 / self.num_cards)
         right = (rank > state.rank) == (jnp.asarray(action) == 0)

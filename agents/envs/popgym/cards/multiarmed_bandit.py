@@ -53,8 +53,6 @@ class MultiarmedBandit(BaseEnvironment):
         - `arms`: number of arms; at least 1. POPGym's Easy, Medium and Hard have 10, 20 and 30.
         - `episode_length`: the T of the rewards, and the default time limit; at least 1. Easy,
             Medium and Hard have 200, 400 and 600.
-
-        **Raises:** `TypeError` or `ValueError` if one of them is not a positive integer.
         """
         self.arms = check_at_least("arms", arms, 1)
         self.episode_length = check_at_least("episode_length", episode_length, 1)
@@ -65,15 +63,7 @@ class MultiarmedBandit(BaseEnvironment):
         )
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Int32[Array, ""], EnvState]:
-        """Put up new arms.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `params`: not used.
-
-        **Returns:** the observation of no pay, and the state.
-        """
+        """Put up new arms."""
         chances = jnp.full((self.arms,), -1, jnp.float32)
         return jnp.int32(0), EnvState(time=jnp.int32(0), chances=chances)
 
@@ -84,18 +74,7 @@ class MultiarmedBandit(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Pull an arm. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: an arm, from 0 to `arms - 1`.
-        - `params`: not used.
-
-        **Returns:** whether it paid, the new state, the reward, False, and an empty
-        `info`.
-        """
+        """Pull an arm."""
         action = jnp.asarray(action, jnp.int32)
         fresh, luck = jax.random.uniform(key, (2,), jnp.float32)
         pulled = jnp.arange(self.arms, dtype=jnp.int32) == action
@@ -107,13 +86,5 @@ class MultiarmedBandit(BaseEnvironment):
         return pays.astype(jnp.int32), state, reward, self.is_terminated(state, params), {}
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether there is nothing more to win: never.
-
-        **Arguments:**
-
-        - `state`: not used.
-        - `params`: not used.
-
-        **Returns:** False.
-        """
+        """Tell whether there is nothing more to win: never."""
         return jnp.zeros((), bool)

@@ -41,36 +41,17 @@ class RepeatFirst(CardGame):
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,
             Medium and Hard have 1, 8 and 16.
-
-        **Raises:** `TypeError` or `ValueError` if `decks` is not a positive integer.
         """
         super().__init__(decks, spaces.Discrete(SUITS), num_actions=SUITS)
 
     def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, ""], EnvState]:
-        """Deal the first card of a full deck.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-
-        **Returns:** the suit of the card, and the state.
-        """
         suit, remaining = deal(bits, full_deck(self.decks))
         return suit, EnvState(time=jnp.int32(0), remaining=remaining, first=suit)
 
     def play(
         self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""]]:
-        """Score the action, then deal a card.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-        - `state`: the state.
-        - `action`: a suit, from 0 to 3.
-
-        **Returns:** the suit of the new card, the new state and the reward.
-        """
+        """Score the action, then deal a card."""
         scale = jnp.float32(1 / (self.num_cards - 1))
         reward = jnp.where(action == state.first, scale, -scale)
         suit, remaining = deal(bits, state.remaining)

@@ -46,8 +46,6 @@ class RepeatPrevious(CardGame):
         - `k`: how many cards must be kept in mind, the present one among them; at least 1 and less
             than 52 times `decks`. POPGym's Easy, Medium and Hard have 4, 32 and 64, with 1, 2 and
             3 decks.
-
-        **Raises:** `TypeError` or `ValueError` if one of them is not such an integer.
         """
         super().__init__(decks, spaces.Discrete(SUITS), num_actions=SUITS)
         self.k = check_integer("k", k)
@@ -58,14 +56,6 @@ class RepeatPrevious(CardGame):
             )
 
     def begin(self, bits: UInt32[Array, ""]) -> tuple[Int32[Array, ""], EnvState]:
-        """Deal the first card of a full deck.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-
-        **Returns:** the suit of the card, and the state.
-        """
         suit, remaining = deal(bits, full_deck(self.decks))
         recent = jnp.zeros((self.k,), jnp.int32).at[0].set(suit)
         return suit, EnvState(time=jnp.int32(0), remaining=remaining, recent=recent)
@@ -73,16 +63,7 @@ class RepeatPrevious(CardGame):
     def play(
         self, bits: UInt32[Array, ""], state: EnvState, action: int | Int[Array, ""]
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""]]:
-        """Score the action, then deal a card.
-
-        **Arguments:**
-
-        - `bits`: 32 random bits.
-        - `state`: the state.
-        - `action`: a suit, from 0 to 3.
-
-        **Returns:** the suit of the new card, the new state and the reward.
-        """
+        """Score the action, then deal a card."""
         time = state.time + 1
         # The new card goes where the oldest of the last k is, and the oldest is the one asked for.
         oldest = time % self.k

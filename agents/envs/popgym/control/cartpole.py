@@ -44,7 +44,7 @@ class EnvState(GymnaxEnvState):
 
 
 class CartPole(BaseEnvironment):
-    """Abstract: a pole on a cart that is pushed to the left or to the right.
+    """Abstract: a pole on a cart that is pushed to the left (action 0) or to the right (1).
 
     The cart begins near the middle with the pole nearly upright. Every step gives
     `1 / max_episode_length`, also the one in which the pole falls (beyond 12 degrees) or the cart
@@ -61,8 +61,6 @@ class CartPole(BaseEnvironment):
 
         - `max_episode_length`: steps of an episode without a fall; at least 1. It is the default
             time limit and scales the reward, so that the best return is 1.
-
-        **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
         """
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
         super().__init__(
@@ -72,27 +70,11 @@ class CartPole(BaseEnvironment):
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Whether the pole has fallen or the cart has left the track.
-
-        **Arguments:**
-
-        - `state`: the state after a step.
-        - `params`: not used.
-
-        **Returns:** a Boolean scalar.
-        """
+        """Tell whether the pole has fallen or the cart has left the track."""
         return (jnp.abs(state.position) > MAX_POSITION) | (jnp.abs(state.angle) > MAX_ANGLE)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Observation, EnvState]:
-        """Draw the four quantities of the state uniformly between -0.05 and 0.05.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation, and the state.
-        """
+        """Draw the four quantities of the state uniformly between -0.05 and 0.05."""
         key_state, key_observation = jax.random.split(key)
         start = jax.random.uniform(key_state, (4,), jnp.float32, -0.05, 0.05)
         state = EnvState(jnp.int32(0), *start)
@@ -105,18 +87,7 @@ class CartPole(BaseEnvironment):
         action: int | Int[Array, ""],
         params: EnvParams,
     ) -> tuple[Observation, EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Push the cart for 0.02 seconds. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: 0 pushes to the left, 1 to the right.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, whether the episode terminated, and
-        an empty `info`.
-        """
+        """Push the cart for 0.02 seconds."""
         force = jnp.where(action == 1, jnp.float32(FORCE), jnp.float32(-FORCE))
         sine, cosine = jnp.sin(state.angle), jnp.cos(state.angle)
         moment = POLE_MASS * HALF_LENGTH
@@ -155,17 +126,7 @@ class PositionOnlyCartPole(CartPole):
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> Observation:
-        """The position and the angle.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: not used.
-        - `params`: not used.
-
-        **Returns:** a vector of 2 numbers.
-        """
+        """Show the position and the angle."""
         return _positions(state)
 
 
@@ -186,17 +147,7 @@ class VelocityOnlyCartPole(CartPole):
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> Observation:
-        """The two velocities; at a reset, position and angle.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: the action that led to the state; `None` at a reset.
-        - `params`: not used.
-
-        **Returns:** a vector of 2 numbers.
-        """
+        """Show the two velocities; at a reset, position and angle."""
         if action is None:
             return _positions(state)
         return jnp.stack([state.velocity, state.angular_velocity])
@@ -220,8 +171,6 @@ class NoisyPositionOnlyCartPole(CartPole):
         - `max_episode_length`: steps of an episode without a fall; at least 1.
         - `noise_sigma`: standard deviation of the noise; at least 0. POPGym's Easy, Medium and Hard
             have 0.1, 0.2 and 0.3.
-
-        **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         super().__init__(max_episode_length)
         self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
@@ -229,16 +178,6 @@ class NoisyPositionOnlyCartPole(CartPole):
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> Observation:
-        """The position and the angle with noise, clipped to the space.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: not used.
-        - `params`: the environment's parameters.
-
-        **Returns:** a vector of 2 numbers.
-        """
+        """Show the position and the angle with noise, clipped to the space."""
         noise = self.noise_sigma * jax.random.normal(key, (2,), jnp.float32)
         return jnp.clip(_positions(state) + noise, -self.bounds, self.bounds)

@@ -39,13 +39,15 @@ class EnvState(GymnaxEnvState):
 
 
 def wrap(angle: Float32[Array, ""]) -> Float32[Array, ""]:
-    """The same angle between -π and π, without a rounding error where it is there already.
+    """Write an angle between -π and π, without a rounding error where it is there already.
 
     **Arguments:**
 
     - `angle`: an angle in radians.
 
-    **Returns:** it less a number of full turns.
+    **Returns:**
+
+    It less a number of full turns.
     """
     return angle - 2 * math.pi * jnp.round(angle / (2 * math.pi))
 
@@ -54,7 +56,8 @@ class Pendulum(BaseEnvironment):
     r"""Abstract: a pendulum with a motor too weak to lift it at once.
 
     A step costs \( c = \theta^2 + 0.1 \dot\theta^2 + 0.001 u^2 \) for the angle \( \theta \) from
-    upright, the angular velocity and the torque \( u \) before the step. The reward is
+    upright and the angular velocity before the step, and for the action, the torque \( u \) in
+    newton meters, clipped to -2 and 2. The reward is
     \( (1 - 2 c / 16.2736044) / T \) with the episode's length \( T \), so a return is at most 1 and
     at least -1. Nothing terminates an episode but its length, which truncates it. Environments give
     `observe`.
@@ -65,8 +68,6 @@ class Pendulum(BaseEnvironment):
 
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
-
-        **Raises:** `TypeError` or `ValueError` if it is not a positive integer.
         """
         self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
         super().__init__(
@@ -76,27 +77,11 @@ class Pendulum(BaseEnvironment):
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
-        """Never: only the time limit ends an episode.
-
-        **Arguments:**
-
-        - `state`: not used.
-        - `params`: not used.
-
-        **Returns:** false.
-        """
+        """Answer no: only the time limit ends an episode."""
         return jnp.bool_(False)
 
     def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Observation, EnvState]:
-        """Draw any angle, and an angular velocity between -1 and 1, uniformly.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `params`: the environment's parameters.
-
-        **Returns:** the first observation, and the state.
-        """
+        """Draw any angle, and an angular velocity between -1 and 1, uniformly."""
         key_state, key_observation = jax.random.split(key)
         start = jax.random.uniform(key_state, (2,), jnp.float32, -1.0, 1.0)
         state = EnvState(jnp.int32(0), angle=math.pi * start[0], angular_velocity=start[1])
@@ -109,17 +94,7 @@ class Pendulum(BaseEnvironment):
         action: float | Float[Array, ""] | Float[Array, "1"],
         params: EnvParams,
     ) -> tuple[Observation, EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
-        """Apply a torque for 0.05 seconds. There is no auto-reset here: see `step`.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: the torque in newton meters; clipped to -2 and 2.
-        - `params`: the environment's parameters.
-
-        **Returns:** the observation, the new state, the reward, false, and an empty `info`.
-        """
+        """Apply a torque for 0.05 seconds."""
         torque = jnp.asarray(action, jnp.float32).reshape(())
         torque = jnp.clip(torque, -MAX_TORQUE, MAX_TORQUE)
         speed = state.angular_velocity
@@ -152,17 +127,7 @@ class PositionOnlyPendulum(Pendulum):
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> Observation:
-        """Cosine and sine of the angle.
-
-        **Arguments:**
-
-        - `key`: not used.
-        - `state`: the state.
-        - `action`: not used.
-        - `params`: not used.
-
-        **Returns:** a vector of 2 numbers.
-        """
+        """Show cosine and sine of the angle."""
         return _direction(state)
 
 
@@ -184,8 +149,6 @@ class NoisyPositionOnlyPendulum(Pendulum):
         - `max_episode_length`: steps of an episode, T; at least 1.
         - `noise_sigma`: standard deviation of the noise; at least 0. POPGym's Easy, Medium and Hard
             have 0.1, 0.2 and 0.3.
-
-        **Raises:** `TypeError` or `ValueError` if one of them breaks its rule.
         """
         super().__init__(max_episode_length)
         self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
@@ -193,16 +156,6 @@ class NoisyPositionOnlyPendulum(Pendulum):
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> Observation:
-        """Cosine and sine of the angle with noise, clipped to -1 and 1.
-
-        **Arguments:**
-
-        - `key`: a PRNG key.
-        - `state`: the state.
-        - `action`: not used.
-        - `params`: not used.
-
-        **Returns:** a vector of 2 numbers.
-        """
+        """Show cosine and sine of the angle with noise, clipped to -1 and 1."""
         noise = self.noise_sigma * jax.random.normal(key, (2,), jnp.float32)
         return jnp.clip(_direction(state) + noise, -1.0, 1.0)

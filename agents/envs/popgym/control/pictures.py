@@ -29,8 +29,6 @@ def draw_cart(
     - `scale`: pixels per unit.
     - `words`: the title.
     - `shown`: the cart's velocity, and what the agent sees or None.
-
-    **Returns:** the pixels.
     """
     velocity, observation = shown
     canvas = Canvas(14, 8, scale, words)
@@ -75,8 +73,6 @@ def draw_pendulum(
     - `observation`: what the agent sees, or None.
     - `scale`: pixels per unit.
     - `words`: the title.
-
-    **Returns:** the pixels.
     """
     canvas = Canvas(9, 9, scale, words)
     canvas.disc(4.5, 4.2, 3.4, None, PALE)

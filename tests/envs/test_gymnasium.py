@@ -12,8 +12,8 @@ from gymnax.environments import spaces
 import agents
 import zoo
 from agents import envs
+from agents.acting.behavior import ByPolicy
 from agents.envs.bridges.gymnasium_env import _space
-from agents.rollout import Actor
 
 ENVS, STEPS, LIMIT = 3, 60, 15
 
@@ -228,14 +228,13 @@ def ppo(**options):
 @pytest.mark.slow
 def test_a_policy_collects_a_rollout():
     algorithm = ppo()
-    env, params = algorithm.environment
-    network = algorithm.network(key=jax.random.key(0))
-    actor = Actor(env, params)
-    runner = actor.reset(network, 3, key=jax.random.key(1))
+    behavior = ByPolicy(algorithm.init(key=jax.random.key(0)).learner.network)
+    actor = algorithm.actor
+    runner = actor.reset(behavior, 3, key=jax.random.key(1))
 
     @jax.jit
     def collect(runner, key):
-        return actor.collect(network, runner, length=16, segment=4, key=key)[:2]
+        return actor.collect(behavior, runner, length=16, segment=4, key=key)[:2]
 
     for seed in range(2):
         runner, steps = collect(runner, jax.random.key(seed))
@@ -244,7 +243,7 @@ def test_a_policy_collects_a_rollout():
         np.testing.assert_array_equal(steps.inputs.begin[1:], done[:-1])
         # The value of a truncated episode's last observation is there to bootstrap from.
         cut = np.asarray(steps.truncated & ~steps.terminated)
-        assert np.all(np.asarray(steps.final_value)[cut] != 0)
+        assert np.all(np.asarray(steps.last)[cut] != 0)
         length = np.asarray(steps.episode_length)
         assert length.max() == 12
         np.testing.assert_allclose(steps.episode_return, length)

@@ -12,7 +12,7 @@ import tyro
 
 import agents
 import zoo
-from agents.gradients import AbstractGradient
+from agents.learning import AbstractGradient
 from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
 
 CHOICES: dict[str, AbstractGradient] = {

@@ -1,5 +1,8 @@
 """Recurrences over time: linear, associative and general, each respecting episode borders."""
 
+from scan._platform import loop_or_tree as loop_or_tree
+from scan._varying import vary_as_carried as vary_as_carried
+from scan._varying import vary_together as vary_together
 from scan.associative import associative as associative
 from scan.associative import resettable as resettable
 from scan.blocks import blocks as blocks
@@ -15,9 +18,12 @@ __all__ = [
     "associative",
     "blocks",
     "linear",
+    "loop_or_tree",
     "newton",
     "nonlinear",
     "reset",
     "resettable",
     "sequential",
+    "vary_as_carried",
+    "vary_together",
 ]

@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
+from scan._checks import check_begin, check_steps
+from scan._varying import vary_together
+
 Combine = Callable[[Any, Any], Any]
 
 
@@ -77,13 +80,18 @@ def associative(
 
     **Raises:**
 
-    `ValueError` when `begin` does not have the elements' time axis.
+    `ValueError` when there are no elements, or `begin` does not have their time axis; `TypeError`
+    when it is not boolean.
     """
-    length = jax.tree.leaves(elements)[0].shape[0]
-    if begin is not None and begin.shape != (length,):
-        raise ValueError(
-            f"`begin` (shape {begin.shape}) must have the shape ({length},) of the elements' time."
-        )
+    length = check_steps("elements", elements)
+    if begin is not None:
+        begin = check_begin(begin)
+        if begin.shape != (length,):
+            raise ValueError(
+                f"`begin` (shape {begin.shape}) must have the shape ({length},) of the elements' "
+                "time."
+            )
+    elements, begin, initial = vary_together(elements, begin, initial)
     if initial is not None:
         elements = jax.tree.map(lambda i, e: _prepend(i, e, reverse), initial, elements)
         if begin is not None:

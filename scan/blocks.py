@@ -4,6 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from scan._checks import check_begin, check_steps
+from scan._platform import loop_or_tree
+from scan._varying import vary_together
 from scan.associative import associative
 from scan.linear import linear
 
@@ -32,25 +35,34 @@ def blocks(
     **Returns:**
 
     `h`, shape `[time, *units, k]`.
-    """
 
+    **Raises:**
+
+    `ValueError` for an empty time axis, `TypeError` for a `begin` that is not boolean.
+    """
+    check_steps("b", b)
+    if begin is not None:
+        check_begin(begin)
     if b.shape[-1] == 1:
         return linear(a[..., 0, 0], b[..., 0], h0[..., 0], begin, reverse=reverse)[..., None]
 
-    def in_a_loop(a, b, h0):
+    def in_a_loop(a, b, h0, begin):
         def step(h, inputs):
             a_t, b_t, begin_t = inputs
-            h = b_t + jnp.sum(a_t * jnp.where(begin_t, 0, h)[..., None, :], -1)
+            if begin_t is not None:
+                h = jnp.where(begin_t, 0, h)
+            # A sum of products and not `@`, so that the step is elementwise and can be fused.
+            h = b_t + jnp.sum(a_t * h[..., None, :], -1)
             return h, h
 
-        flags = jnp.zeros(len(b), bool) if begin is None else begin
-        return jax.lax.scan(step, h0, (a, b, flags), reverse=reverse)[1]
+        return jax.lax.scan(step, h0, (a, b, begin), reverse=reverse)[1]
 
-    def in_a_tree(a, b, h0):
+    def in_a_tree(a, b, h0, begin):
+        # As the element in front of the first: affine maps, the identity's matrix and `h0`.
         first = jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape[1:]), h0
         return associative(_combined, (a, b), begin, initial=first, reverse=reverse)[1]
 
-    return jax.lax.platform_dependent(a, b, h0, cpu=in_a_loop, default=in_a_tree)
+    return loop_or_tree(in_a_loop, in_a_tree, *vary_together(a, b, h0, begin))
 
 
 def _combined(earlier, later):

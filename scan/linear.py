@@ -1,15 +1,16 @@
 """`h_t = a_t ⊙ h_{t-1} + b_t`, real or complex, with its own adjoint and a choice of methods."""
 
 from functools import partial
-from typing import get_args
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Inexact, Num
 
-from scan._linear_methods import Method, solve, solve_adjoint
-
-_AUTO = "auto"
+from scan._checks import check_begin
+from scan._linear_map import linear_map, nonzero
+from scan._platform import check_method, loop_or_tree
+from scan._varying import vary_together
+from scan.methods import loop, tree
 
 
 def linear(
@@ -49,9 +50,7 @@ def linear(
 
     `ValueError` for shapes that do not fit, an empty time axis or an unknown method.
     """
-    known = (_AUTO, *get_args(Method))
-    if method not in known:
-        raise ValueError(f"`method` (={method!r}) must be one of {', '.join(known)}.")
+    check_method(method)
     a, b = jnp.asarray(a), jnp.asarray(b)
     if b.ndim == 0 or b.shape[0] == 0:
         raise ValueError(f"`b` (shape {b.shape}) must have a time axis of at least one step.")
@@ -68,7 +67,7 @@ def linear(
     elif a.shape[0] != b.shape[0]:
         a = a[0]
     if begin is not None:
-        begin = jnp.asarray(begin)
+        begin = check_begin(begin)
         if begin.shape != b.shape[: max(begin.ndim, 1)]:
             raise ValueError(
                 f"`begin` (shape {begin.shape}) must have the leading axes of `b` (shape {b.shape})"
@@ -78,7 +77,7 @@ def linear(
     if b.shape[0] == 1:  # one step is not a loop: leave it to autodiff
         h0 = h0[None] if begin is None else jnp.where(begin, 0, h0[None])
         return (a if a.ndim == b.ndim else a[None]) * h0 + b
-    return _linear(a, b, h0, begin, reverse, method)
+    return _linear(*vary_together(a, b, h0, begin), reverse, method)
 
 
 def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
@@ -90,32 +89,46 @@ def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...])
         raise ValueError(f"`{name}` (shape {shape}) must broadcast to {target}, as `b` has it.")
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+@partial(jax.custom_jvp, nondiff_argnums=(4, 5))
 def _linear(a, b, h0, begin, reverse, method):
-    return _per_platform(partial(solve, reverse=reverse), method, (a, b, h0, begin))
+    return _solve(a, b, h0, begin, reverse, method)
 
 
-def _linear_forward(a, b, h0, begin, reverse, method):
-    h = _linear(a, b, h0, begin, reverse, method)
-    return h, (a, h, h0, begin)
+def _solve(a, b, h0, begin, reverse, method):
+    in_a_loop, in_a_tree = (partial(by.solve, reverse=reverse) for by in (loop, tree))
+    return loop_or_tree(in_a_loop, in_a_tree, a, b, h0, begin, method=method)
 
 
-def _linear_backward(reverse, method, residuals, cotangent):
-    a, h, h0, begin = residuals
-    adjoint = partial(solve_adjoint, reverse=reverse)
-    d_a, d_b, d_h0 = _per_platform(adjoint, method, (a, h, h0, begin, cotangent))
-    return d_a, d_b, d_h0, None
+def _tangent_rule(reverse, method, primals, tangents):
+    h = _linear(*primals, reverse, method)
+    a, _, h0, begin = primals
+    # What is not differentiated costs nothing: no zeros are carried along, and in reverse mode no
+    # cotangents of `a` are computed where it is a constant, as a discount is.
+    moving = nonzero(tangents[:3])
+    wanted = tuple(t is not None for t in moving)
+    forward = partial(_tangent, reverse, method)
+    transpose = partial(_cotangents, reverse, method, wanted)
+    return h, linear_map(forward, transpose, h, (a, h0, begin), moving)
 
 
-_linear.defvjp(_linear_forward, _linear_backward)
+_linear.defjvp(_tangent_rule, symbolic_zeros=True)
 
 
-def _per_platform(function, method, arguments):
-    """Call `function(method, *arguments)` with the method that suits the platform."""
-    if method != _AUTO:
-        return function(method, *arguments)
-    return jax.lax.platform_dependent(
-        *arguments,
-        cpu=partial(function, "sequential"),
-        default=partial(function, "associative"),
-    )
+def _tangent(reverse, method, h, residuals, tangents):
+    """`dh_t = a_t dh_{t-1} + (da_t h_{t-1} + db_t)`: the same recurrence with another drive."""
+    (a, h0, begin), (d_a, d_b, d_h0) = residuals, tangents
+    if d_a is not None:
+        d_a = d_a if d_a.ndim == h.ndim else d_a[None]
+        by_a = d_a * tree.state_before(h, h0, begin, reverse=reverse)
+        d_b = by_a if d_b is None else d_b + by_a
+    d_b = jnp.zeros_like(h) if d_b is None else d_b
+    d_h0 = jnp.zeros_like(h0) if d_h0 is None else d_h0
+    return _solve(a, d_b, d_h0, begin, reverse, method)
+
+
+def _cotangents(reverse, method, wanted, h, residuals, cotangent):
+    a, h0, begin = residuals
+    h = h if wanted[0] else None
+    in_a_loop, in_a_tree = (partial(by.adjoint, reverse=reverse) for by in (loop, tree))
+    found = loop_or_tree(in_a_loop, in_a_tree, a, h, h0, begin, cotangent, method=method)
+    return [c if want else None for c, want in zip(found, wanted, strict=True)]

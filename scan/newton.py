@@ -9,6 +9,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
+from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.linear import linear
@@ -81,12 +82,12 @@ def newton(
 
     **Raises:**
 
-    `ValueError` naming the argument, its value and the rule.
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
 
     Sources: *Parallelizing non-linear sequential models over the sequence length*, Lim et al.
     (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).
     """
-    check_recurrence(state, begin, initial, coupling)
+    check_recurrence(state, xs, begin, initial, coupling)
     if not 0 <= damping < 1:
         raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
     if max_iterations < 1:
@@ -95,8 +96,9 @@ def newton(
         tolerance = 100 * float(jnp.finfo(jnp.result_type(*jax.tree.leaves(state))).eps)
     options = _Options(coupling, tolerance, max_iterations, damping)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
-    known = jax.lax.stop_gradient((parameters, state, xs))
-    states, report = _iterated(options, update, *known, begin, jax.lax.stop_gradient(initial))
+    # Derivatives are those of the solution, below: none of the iterations is differentiated.
+    constants = jax.lax.stop_gradient((parameters, state, xs, begin, initial))
+    states, report = _iterated(options, update, *vary_together(*constants))
     solution = nonlinear(
         update,
         parameters,

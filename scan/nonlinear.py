@@ -1,4 +1,4 @@
-"""Nonlinear recurrences: one step after another forward, the adjoint of the states backward."""
+"""Nonlinear recurrences: one step after another, and the derivatives of the states they have."""
 
 from collections.abc import Callable
 from functools import partial, reduce
@@ -6,9 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array, Bool, PyTree
 
+from scan._checks import check_begin, check_steps
+from scan._linear_map import linear_map, nonzero
+from scan._platform import loop_or_tree
+from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.sequential import reset, sequential
@@ -29,23 +33,23 @@ def nonlinear(
 ) -> PyTree:
     """All states of `h_t = update(parameters, h_{t-1}, x_t)`, one step after another.
 
-    Unlike that of `scan.sequential`, the gradient does not go back through the loop's operations.
-    Given the states, their Jacobians are found for all steps at once, their total cotangents by
-    one linear recurrence backward, and those of parameters and inputs by one product for all steps.
-    States that are known already are differentiated without computing them again.
+    Unlike those of `scan.sequential`, derivatives do not go through the loop's operations. Given
+    the states, their Jacobians are found for all steps at once. Backward, the states' total
+    cotangents are one linear recurrence, and those of parameters and inputs one product for all
+    steps; forward, the states' tangents are one linear recurrence. States that are known already
+    are differentiated without computing them again.
 
     **Arguments:**
 
-    - `update`: one step, `(parameters, state, x) -> state`. It must not close over arrays that a
-      gradient is taken of.
+    - `update`: one step, `(parameters, state, x) -> state`. What it closes over is a parameter too.
     - `parameters`: what the gradient is taken of, besides `state` and `xs`; floating-point leaves.
     - `state`: the state carried in; real leaves.
     - `xs`: inputs, every leaf with a leading time axis.
     - `begin`: shape `[time]`; where true, the state is replaced by `initial`, a constant.
     - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
     - `coupling`: `"units"` where the state's leaves have one shape and no unit acts on another.
-      `"dense"` for any other: cotangents then go back step by step, and `scan.sequential` is as
-      fast, unless the states are known.
+      `"dense"` for any other: derivatives then go step by step, and `scan.sequential` is as fast,
+      unless the states are known.
     - `states`: the states, where they are known, from another method or another call.
 
     **Returns:**
@@ -54,34 +58,39 @@ def nonlinear(
 
     **Raises:**
 
-    `ValueError` naming the argument, its value and the rule.
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
-    check_recurrence(state, begin, initial, coupling)
-    initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
-    used, update = _of_used(update, parameters, state, xs)
-    initial = jax.lax.stop_gradient(initial)
+    check_recurrence(state, xs, begin, initial, coupling)
+    initial = None if begin is None else jax.lax.stop_gradient(initial)
+    parameters, state, xs, begin, initial, states = vary_together(
+        parameters, state, xs, begin, initial, states
+    )
+    step, parameters = as_program(update, parameters, state, xs)
     if states is None:
-        constants, start, inputs = jax.lax.stop_gradient((used, state, xs))
-        _, states = sequential(partial(update, constants), start, inputs, begin, initial=initial)
+        constants, start, inputs = jax.lax.stop_gradient((parameters, state, xs))
+        _, states = sequential(partial(step, constants), start, inputs, begin, initial=initial)
     states = jax.lax.stop_gradient(states)
-    return _solution(update, coupling, used, state, xs, begin, initial, states)
+    return _solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
-def check_recurrence(state: PyTree, begin: Any, initial: PyTree, coupling: str) -> None:
+def check_recurrence(state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str) -> None:
     """Check what `nonlinear` and `newton` are given.
 
     **Arguments:**
 
-    - `state`, `begin`, `initial`, `coupling`: as given.
+    - `state`, `xs`, `begin`, `initial`, `coupling`: as given.
 
     **Raises:**
 
-    `ValueError` naming the argument, its value and the rule.
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
+    check_steps("xs", xs)
     if coupling not in _COUPLINGS:
         raise ValueError(f"`coupling` (={coupling!r}) must be one of {', '.join(_COUPLINGS)}.")
-    if begin is not None and initial is None:
-        raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
+    if begin is not None:
+        check_begin(begin)
+        if initial is None:
+            raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
     leaves = jax.tree.leaves(state)
     shapes = [leaf.shape for leaf in leaves]
     if coupling == "units" and len(set(shapes)) > 1:
@@ -111,59 +120,143 @@ def needed(program: Jaxpr) -> list[bool]:
     return [v in used for v in program.invars]
 
 
-def _of_used(update, parameters, state, xs):
-    """The parameters that a step depends on, and the step as a function of them.
+def as_program(
+    update: Callable[..., Any], parameters: PyTree, state: PyTree, xs: PyTree
+) -> tuple[Callable[..., Any], list]:
+    """A step as a function of all arrays that it depends on, and of no other.
 
-    So that a traced program shows which parameters the states are functions of.
+    Rules for derivatives may not close over arrays, because they are called when those are long
+    gone; and a traced program shows which parameters the states are functions of, only if it is
+    given no others.
+
+    **Arguments:**
+
+    - `update`: one step, `(parameters, state, x) -> state`.
+    - `parameters`, `state`, `xs`: what it will be called with; `xs` with a leading time axis.
+
+    **Returns:**
+
+    `(step, parameters)`: `step(parameters, state, x) -> state`, and a list of arrays.
     """
     leaves, treedef = jax.tree.flatten(parameters)
-    shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
-    x = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), xs)
-    traced = jax.make_jaxpr(lambda leaves, *rest: update(treedef.unflatten(leaves), *rest))
-    flags = needed(traced(shapes, state, x).jaxpr)[: len(leaves)]
-
-    def update_of_used(used, state, x):
-        used = iter(used)
-        whole = [
-            next(used) if flag else jnp.zeros(shape.shape, shape.dtype)
-            for flag, shape in zip(flags, shapes, strict=True)
-        ]
-        return update(treedef.unflatten(whole), state, x)
-
-    return [leaf for flag, leaf in zip(flags, leaves, strict=True) if flag], update_of_used
+    x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
+    traced, out = jax.make_jaxpr(
+        lambda leaves, *rest: update(treedef.unflatten(leaves), *rest), return_shape=True
+    )(leaves, state, x)
+    flags = needed(traced.jaxpr)[: len(leaves)]
+    used = [leaf for flag, leaf in zip(flags, leaves, strict=True) if flag]
+    unused = [
+        None if flag else (leaf.shape, leaf.dtype) for flag, leaf in zip(flags, leaves, strict=True)
+    ]
+    step = partial(_step_of_program, traced.jaxpr, jax.tree.structure(out), unused)
+    return step, [*traced.consts, *used]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _solution(update, coupling, parameters, state, xs, begin, initial, states):
+def _step_of_program(program, treedef, unused, parameters, state, x):
+    count = len(program.constvars)
+    closed_over, used = parameters[:count], iter(parameters[count:])
+    whole = [next(used) if shape is None else jnp.zeros(*shape) for shape in unused]
+    run = jaxpr_as_fun(ClosedJaxpr(program, closed_over))
+    return treedef.unflatten(run(*whole, *jax.tree.leaves((state, x))))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _solution(step, coupling, parameters, state, xs, begin, initial, states):
     return states
 
 
-def _solution_forward(update, coupling, *arguments):
-    # Second derivatives see that the states among the residuals are functions of the parameters.
-    states = _solution(update, coupling, *arguments)
-    return states, (*arguments[:-1], states)
+def _tangent_rule(step, coupling, primals, tangents):
+    # Second derivatives see by this call that the states are functions of the parameters.
+    states = _solution(step, coupling, *primals)
+    moving = [nonzero(jax.tree.leaves(tangent)) for tangent in tangents[:3]]
+    wanted = tuple(tuple(t is not None for t in tangent) for tangent in moving)
+    forward = partial(_tangent, step, coupling, wanted)
+    transpose = partial(_cotangents, step, coupling, wanted)
+    return states, linear_map(forward, transpose, states, primals[:-1], moving)
 
 
-def _solution_backward(update, coupling, residuals, cotangent):
-    parameters, state, xs, begin, initial, states = residuals
-    before = jax.tree.map(lambda h, hs: jnp.concatenate([h[None], hs[:-1]]), state, states)
-    if begin is not None:
-        before = jax.vmap(reset, (0, None, 0))(begin, initial, before)
+_solution.defjvp(_tangent_rule, symbolic_zeros=True)
+
+
+def _tangent(step, coupling, wanted, states, residuals, tangents):
+    """The linear recurrence `dh_t = J_t dh_{t-1} + (∂f/∂θ dθ + ∂f/∂x dx_t)`."""
+    parameters, state, xs, begin, initial = residuals
+    of_parameters, of_state, of_xs = tangents
+    before = _before(state, begin, initial, states)
+    steps, moved = _as_function_of(step, wanted, before, parameters, xs)
+    _, drive = jax.jvp(steps, moved, (_kept(of_parameters), _kept(of_xs)))
+    start = jax.tree.map(jnp.zeros_like, jax.tree.leaves(state))
+    start = [z if t is None else t for z, t in zip(start, of_state, strict=True)]
+    start = jax.tree.unflatten(jax.tree.structure(state), start)
+    find = _tangent_of_units if coupling == "units" else _tangent_in_a_loop
+    return find(partial(step, parameters), before, xs, begin, drive, start)
+
+
+def _cotangents(step, coupling, wanted, states, residuals, cotangent):
+    """The adjoint of that recurrence, and one product for all steps."""
+    parameters, state, xs, begin, initial = residuals
+    before = _before(state, begin, initial, states)
     find = _adjoint_of_units if coupling == "units" else _adjoint_in_a_loop
-    adjoint, d_state = find(partial(update, parameters), before, xs, begin, cotangent)
-
-    def steps(parameters, xs):
-        return jax.vmap(partial(update, parameters))(before, xs)
-
-    d_parameters, d_xs = jax.vjp(steps, parameters, xs)[1](adjoint)
-    return d_parameters, d_state, d_xs, None, None, None
-
-
-_solution.defvjp(_solution_forward, _solution_backward)
+    adjoint, of_state = find(partial(step, parameters), before, xs, begin, cotangent)
+    steps, moved = _as_function_of(step, wanted, before, parameters, xs)
+    of_parameters, of_xs = jax.vjp(steps, *moved)[1](adjoint)
+    found = iter(of_parameters), iter(jax.tree.leaves(of_state)), iter(of_xs)
+    of_parameters = [next(found[0]) if want else None for want in wanted[0]]
+    of_state = [c if want else None for c, want in zip(found[1], wanted[1], strict=True)]
+    return [of_parameters, of_state, [next(found[2]) if want else None for want in wanted[2]]]
 
 
-def _adjoint_of_units(update, before, xs, begin, cotangent):
-    """Total cotangents of all states, and that of the state carried in."""
+def _before(state, begin, initial, states):
+    """The state that every step starts from."""
+    before = jax.tree.map(lambda h, hs: jnp.concatenate([h[None], hs[:-1]]), state, states)
+    return before if begin is None else jax.vmap(reset, (0, None, 0))(begin, initial, before)
+
+
+def _as_function_of(step, wanted, before, parameters, xs):
+    """All steps as a function of those parameters and inputs that derivatives are wanted of."""
+    leaves, treedef = jax.tree.flatten(xs)
+
+    def steps(some_parameters, some_xs):
+        p = _merged(wanted[0], some_parameters, parameters)
+        x = treedef.unflatten(_merged(wanted[2], some_xs, leaves))
+        return jax.vmap(partial(step, p))(before, x)
+
+    chosen = [leaf for want, leaf in zip(wanted[0], parameters, strict=True) if want]
+    return steps, (chosen, [leaf for want, leaf in zip(wanted[2], leaves, strict=True) if want])
+
+
+def _merged(wanted, some, others):
+    some = iter(some)
+    return [next(some) if want else other for want, other in zip(wanted, others, strict=True)]
+
+
+def _kept(tangents):
+    return [t for t in tangents if t is not None]
+
+
+def _tangent_of_units(update, before, xs, begin, drive, start):
+    columns = [jnp.stack(column, -1) for column in _columns(update, before, xs)]
+    drive, first = (jnp.stack(jax.tree.leaves(parts), -1) for parts in (drive, start))
+    tangent = blocks(jnp.stack(columns, -1), drive, first, begin)
+    return jax.tree.unflatten(jax.tree.structure(start), list(jnp.moveaxis(tangent, -1, 0)))
+
+
+def _tangent_in_a_loop(update, before, xs, begin, drive, start):
+    """The same where units may act on one another: step by step."""
+
+    def step(tangent, inputs):
+        direct, at, x, begins = inputs
+        if begin is not None:
+            tangent = reset(begins, jax.tree.map(jnp.zeros_like, tangent), tangent)
+        _, through = jax.jvp(lambda h: update(h, x), (at,), (tangent,))
+        tangent = jax.tree.map(jnp.add, through, direct)
+        return tangent, tangent
+
+    return jax.lax.scan(step, start, (drive, before, xs, begin))[1]
+
+
+def _columns(update, before, xs):
+    """The Jacobian of every step for coupled components of units, column by column."""
     _, tangent_of = jax.linearize(lambda h: jax.vmap(update)(h, xs), before)
     leaves, treedef = jax.tree.flatten(before)
 
@@ -171,12 +264,18 @@ def _adjoint_of_units(update, before, xs, begin, cotangent):
         unit = [jnp.ones_like(h) if i == j else jnp.zeros_like(h) for i, h in enumerate(leaves)]
         return jax.tree.leaves(tangent_of(treedef.unflatten(unit)))
 
+    return [column(j) for j in range(len(leaves))]
+
+
+def _adjoint_of_units(update, before, xs, begin, cotangent):
+    """Total cotangents of all states, and that of the state carried in."""
+    treedef = jax.tree.structure(before)
     # back[j][k]: what a cotangent of component k adds to that of component j a step before.
-    back = [column(j) for j in range(len(leaves))]
+    back = _columns(update, before, xs)
     if begin is not None:  # nothing flows from a step that begins an episode
         back = jax.tree.map(lambda x: jnp.where(match_rank(begin, x), 0, x), back)
-    total, d_state = jax.lax.platform_dependent(
-        back, jax.tree.leaves(cotangent), begin, cpu=_back_in_a_loop, default=_back_in_a_tree
+    total, d_state = loop_or_tree(
+        _back_in_a_loop, _back_in_a_tree, back, jax.tree.leaves(cotangent), begin
     )
     return treedef.unflatten(total), treedef.unflatten(d_state)
 

@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
+from scan._checks import check_begin, check_steps
+from scan._varying import vary_as_carried
+
 
 def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTree:
     """Replace a state by its initial value where an episode begins.
@@ -22,12 +25,17 @@ def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTr
     **Returns:**
 
     `initial` where `begin`, else `state`. A Python `False` returns `state` untouched.
+
+    **Raises:**
+
+    `TypeError` when `begin` is not boolean.
     """
     if begin is False:
         return state
     if begin is True:
         return jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
-    return jax.tree.map(lambda i, s: jnp.where(begin, i, s).astype(s.dtype), initial, state)
+    flag = check_begin(begin)
+    return jax.tree.map(lambda i, s: jnp.where(flag, i, s).astype(s.dtype), initial, state)
 
 
 def sequential(
@@ -56,21 +64,24 @@ def sequential(
 
     **Raises:**
 
-    `ValueError` when `begin` is given without `initial`.
+    `ValueError` where there are no steps, or when `begin` is given without `initial`; `TypeError`
+    when `begin` is not boolean.
     """
-    if begin is None:
+    check_steps("xs", xs)
+    if begin is not None:
+        begin = check_begin(begin)
+        if initial is None:
+            raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
 
-        def step(carry, x):
-            carry = update(carry, x)
-            return carry, carry
-
-        return jax.lax.scan(step, state, xs)
-    if initial is None:
-        raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
-
-    def step_or_reset(carry, inputs):
+    def step(carry, inputs):
         x, begin_t = inputs
-        carry = update(reset(begin_t, initial, carry), x)
+        if begin_t is not None:
+            carry = reset(begin_t, initial, carry)
+        return update(carry, x)
+
+    def step_and_keep(carry, inputs):
+        carry = step(carry, inputs)
         return carry, carry
 
-    return jax.lax.scan(step_or_reset, state, (xs, begin))
+    inputs = (xs, begin)
+    return jax.lax.scan(step_and_keep, vary_as_carried(step, state, inputs), inputs)

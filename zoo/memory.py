@@ -159,6 +159,8 @@ class AbstractMemory(eqx.Module):
         self._check(xs.shape, (time, self.inputs), "xs")
         if begin is not None:
             self._check(begin.shape, (time,), "begin")
+            if begin.dtype != bool:
+                raise TypeError(f"`begin` (dtype {begin.dtype}) must be a boolean array.")
 
     def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
         if shape != expected:

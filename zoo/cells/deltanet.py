@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
-from zoo.kinds import AbstractUnstructuredCell, check_method, check_rtrl
+from zoo.kinds import AbstractUnstructuredCell, check_rtrl
 from zoo.memory import State
 from zoo.parts import Linear, check_sizes
 
@@ -127,10 +127,7 @@ class DeltaNet(AbstractUnstructuredCell):
             return scan.associative(_combined, elements, begin, initial=first)[1]
 
         steps = jax.vmap(parameters.projections)(xs)
-        known = {"sequential": one_by_one, "associative": in_a_tree}
-        if check_method(method, ("auto", *known)) != "auto":
-            return known[method](state, steps)
-        return jax.lax.platform_dependent(state, steps, cpu=one_by_one, default=in_a_tree)
+        return scan.loop_or_tree(one_by_one, in_a_tree, state, steps, method=method)
 
     def readout(
         self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]

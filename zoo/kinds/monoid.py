@@ -9,7 +9,6 @@ from jaxtyping import Array, Bool, Float
 import rtrl
 import scan
 from zoo.cell import AbstractCell
-from zoo.kinds.choices import check_method
 from zoo.memory import State
 
 
@@ -84,8 +83,5 @@ class AbstractMonoidCell(AbstractCell):
             combine = jax.vmap(cell.combine)
             return scan.associative(combine, elements, begin, initial=state)
 
-        known = {"sequential": in_a_loop, "associative": in_a_tree}
         elements = jax.vmap(cell.lift)(xs)
-        if check_method(method, ("auto", *known)) != "auto":
-            return known[method](state, elements)
-        return jax.lax.platform_dependent(state, elements, cpu=in_a_loop, default=in_a_tree)
+        return scan.loop_or_tree(in_a_loop, in_a_tree, state, elements, method=method)

@@ -63,7 +63,7 @@ def decaying_maximum(
         return scan.associative(_later_maximum, elements, begin, initial=first)[1]
 
     elements = (constant(shift), constant(value))
-    m = jax.lax.platform_dependent(elements, cpu=in_a_loop, default=in_a_tree)
+    m = scan.loop_or_tree(in_a_loop, in_a_tree, elements)
     before = jnp.concatenate([start[None], m[:-1]])
     if begin is not None:
         before = jnp.where(begin.reshape(-1, *(1,) * (m.ndim - 1)), NOTHING, before)

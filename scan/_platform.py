@@ -1,0 +1,43 @@
+"""The one place that chooses a method per platform."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+METHODS = ("auto", "sequential", "associative")
+
+
+def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
+    """The option `method` of a scan, or `ValueError` with those there are."""
+    if method not in choices:
+        raise ValueError(f"`method` (={method!r}) must be one of {', '.join(choices)}.")
+    return method
+
+
+def loop_or_tree(
+    loop: Callable[..., Any], tree: Callable[..., Any], *arguments: Any, method: str = "auto"
+) -> Any:
+    """Call the one of two equal functions that suits the platform.
+
+    **Arguments:**
+
+    - `loop`: goes through time one step after another: fast on a CPU, whose cores are few.
+    - `tree`: does more work in a depth of log time: fast where thousands of threads wait for work.
+    - `arguments`: of either, pytrees of arrays. `None` is one.
+    - `method`: `"sequential"` is the loop and `"associative"` the tree; `"auto"` chooses when the
+      program is lowered, for the platform that it is lowered for.
+
+    **Returns:**
+
+    What the function returns.
+
+    **Raises:**
+
+    `ValueError` for an unknown method.
+    """
+    if check_method(method) != "auto":
+        return (loop if method == "sequential" else tree)(*arguments)
+    # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
+    # one it was traced on, and for several by `jax.export`.
+    return jax.lax.platform_dependent(*arguments, cpu=loop, default=tree)

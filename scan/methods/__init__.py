@@ -1,0 +1,6 @@
+"""The ways to solve an elementwise linear recurrence: each file solves it and its adjoint."""
+
+from scan.methods import loop as loop
+from scan.methods import tree as tree
+
+__all__ = ["loop", "tree"]

@@ -16,12 +16,12 @@ from agents.acting import ActorState, ByPolicy, Policy, Transition, episode_stat
 from agents.acting.actor import for_all
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
+from agents.envs.core.statistics import RunningStatistics
 from agents.learning.gradients import RTRL, AbstractGradient, Gradient, along, outputs
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, staleness
 from agents.learning.returns import gae, next_values, running_return
 from agents.learning.segments import to_segments
-from agents.learning.statistics import RunningStatistics
 from agents.networks import Inputs, Recurrent, actor_critic
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts

@@ -5,14 +5,12 @@ from agents.learning.losses import clipped_surrogate, value_loss
 from agents.learning.minibatches import epochs_of_minibatches
 from agents.learning.returns import discounted_return, gae
 from agents.learning.segments import to_segments
-from agents.learning.statistics import RunningStatistics
 
 __all__ = [
     "BPTT",
     "RTRL",
     "TBPTT",
     "AbstractGradient",
-    "RunningStatistics",
     "clipped_surrogate",
     "discounted_return",
     "epochs_of_minibatches",

@@ -7,6 +7,7 @@ import pytest
 
 from agents import envs
 from agents.envs import wrappers
+from agents.envs.core.statistics import RunningStatistics
 from tests.cases import slow_but
 from tests.envs.walk import ENVS, STEPS, Record, Walk, check, check_rest, plain, record
 
@@ -221,13 +222,13 @@ def test_normalize_reward():
 
 @pytest.mark.slow
 def test_statistics_of_many_large_samples():
-    """Welford's update does not cancel: a mean far from zero leaves the variance right."""
+    """The update does not cancel: a mean far from zero leaves the variance right."""
     samples = 1000 + np.random.default_rng(0).normal(size=(20_000, 2)).astype(np.float32)
 
     def step(statistics, sample):
         return statistics.update(sample), None
 
-    start = wrappers.Statistics.init((2,))
+    start = RunningStatistics.init((2,), np.float32)
     statistics, _ = jax.jit(lambda s: jax.lax.scan(step, start, s))(samples)
     exact = samples.astype(np.float64)
     np.testing.assert_allclose(statistics.mean, exact.mean(0), rtol=1e-5)

@@ -4,7 +4,7 @@ from .base import Wrapper, WrapperState
 from .corruption import Flicker, Noise
 from .episodes import Log, TimeLimit
 from .history import FrameStack, PreviousActionReward
-from .normalize import NormalizeObservation, NormalizeReward, Statistics
+from .normalize import NormalizeObservation, NormalizeReward
 from .observation import Flatten, Hide, Mask, OneHot
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "NormalizeReward",
     "OneHot",
     "PreviousActionReward",
-    "Statistics",
     "TimeLimit",
     "Wrapper",
     "WrapperState",

@@ -7,56 +7,10 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
-from jaxtyping import Array, Float32, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
+from ..core.statistics import RunningStatistics
 from .base import ObservationWrapper, Step, Wrapper, WrapperState, require
-
-_SMALL = 1e-8  # keeps the variance of a constant feature from being divided by
-
-
-@struct.dataclass
-class Statistics:
-    """Mean and (biased) variance of all samples so far, one of each per feature, and their count.
-
-    Of no samples, the mean is 0 and the variance 1.
-    """
-
-    mean: Any
-    variance: Any
-    count: Any
-
-    @staticmethod
-    def init(shape: tuple[int, ...]) -> "Statistics":
-        """Make the statistics of no samples; `shape` is that of one sample."""
-        return Statistics(
-            mean=jnp.zeros(shape, jnp.float32),
-            variance=jnp.ones(shape, jnp.float32),
-            count=jnp.int32(0),
-        )
-
-    def update(self, sample: Float32[Array, "..."]) -> "Statistics":
-        """Add one sample to the statistics.
-
-        **Arguments:**
-
-        - `sample`: of the shape given to `init`.
-
-        **Returns:**
-
-        `Statistics`.
-
-        Source: Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products",
-        Technometrics 1962.
-        """
-        count = self.count + 1
-        share = 1 / count.astype(jnp.float32)
-        # Exactly 0 at the first sample, so that the variance of nothing goes; the variance is a
-        # product of what cannot be negative, however its terms are rounded.
-        rest = self.count.astype(jnp.float32) * share
-        difference = sample - self.mean
-        mean = self.mean + share * difference
-        variance = rest * (self.variance + share * difference**2)
-        return Statistics(mean=mean, variance=variance, count=count)
 
 
 class NormalizeObservation(ObservationWrapper):
@@ -88,13 +42,12 @@ class NormalizeObservation(ObservationWrapper):
         limit = jnp.full(shape, self.limit, jnp.float32)
         return spaces.Box(-limit, limit, shape, jnp.float32)
 
-    def _start(self, params: Any) -> Statistics:
-        return Statistics.init(self.env.observation_space(params).shape)
+    def _start(self, params: Any) -> RunningStatistics:
+        return RunningStatistics.init(self.env.observation_space(params).shape, jnp.float32)
 
     def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:
         own = own.update(observation)
-        scaled = (observation - own.mean) * jax.lax.rsqrt(own.variance + _SMALL)
-        return jnp.clip(scaled, -self.limit, self.limit), own
+        return own.normalize(observation, self.limit), own
 
     def _next(
         self, key: Any, own: Any, observation: Any, action: Any, reward: Any, params: Any
@@ -107,7 +60,7 @@ class RewardScale:
     """The discounted return of the present episode so far, and statistics of all such returns."""
 
     discounted: Any
-    statistics: Statistics
+    statistics: RunningStatistics
 
 
 class NormalizeReward(Wrapper):
@@ -141,7 +94,9 @@ class NormalizeReward(Wrapper):
     def _begin(
         self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
     ) -> tuple[Any, WrapperState]:
-        statistics = Statistics.init(()) if last is None else last.own.statistics
+        statistics = (
+            RunningStatistics.init((), jnp.float32) if last is None else last.own.statistics
+        )
         own = RewardScale(discounted=jnp.float32(0), statistics=statistics)
         return observation, WrapperState(env_state=env_state, own=own)
 
@@ -152,8 +107,7 @@ class NormalizeReward(Wrapper):
         )
         discounted = self.reward_discount * state.own.discounted + reward
         statistics = state.own.statistics.update(discounted)
-        scaled = reward * jax.lax.rsqrt(statistics.variance + _SMALL)
-        scaled = jnp.clip(scaled, -self.limit, self.limit)
+        scaled = statistics.scale(reward, self.limit)
         discounted = jax.lax.select(terminated | truncated, jnp.float32(0), discounted)
         own = RewardScale(discounted=discounted, statistics=statistics)
         state = WrapperState(env_state=env_state, own=own)

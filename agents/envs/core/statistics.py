@@ -1,26 +1,36 @@
-"""Running statistics of observations and returns, as state."""
+"""Running mean and variance, as state."""
+
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+_SMALL = 1e-8  # keeps the variance of a constant feature from being divided by
+
 
 class RunningStatistics(eqx.Module):
-    """Mean and variance of everything seen so far, one of each per feature, and its count."""
+    """Mean and (biased) variance of everything seen so far, one of each per feature, and its count.
+
+    Of nothing, the mean is 0 and the variance 1.
+    """
 
     mean: Float[Array, "*shape"]
     variance: Float[Array, "*shape"]
+    # Not an integer, which would overflow within an hour of a fast machine. Where a float32 is too
+    # coarse to count on, at 2^24 samples, older ones fade instead: each new one still has a weight.
     count: Float[Array, ""]
 
     @staticmethod
-    def init(shape: tuple[int, ...]) -> "RunningStatistics":
-        """Start with statistics of nothing, mean 0 and variance 1, for samples of a shape."""
-        return RunningStatistics(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
+    def init(shape: tuple[int, ...], dtype: Any = float) -> "RunningStatistics":
+        """Start with statistics of nothing, for samples of a shape."""
+        return RunningStatistics(
+            jnp.zeros(shape, dtype), jnp.ones(shape, dtype), jnp.zeros((), dtype)
+        )
 
     def update(self, samples: Float[Array, "..."]) -> "RunningStatistics":
-        """Return the statistics after more samples, with any leading axes; features are never
-        pooled.
+        """Return the statistics after more samples, of any leading axes; features are not pooled.
 
         Source: Chan et al. (1979), the pairwise update of mean and variance.
         """
@@ -36,8 +46,8 @@ class RunningStatistics(eqx.Module):
 
     def normalize(self, sample: Float[Array, "*shape"], limit: float = 10.0) -> Array:
         """Shift and scale one sample to zero mean and unit variance, clipped at `limit`."""
-        return jnp.clip((sample - self.mean) / jnp.sqrt(self.variance + 1e-8), -limit, limit)
+        return jnp.clip((sample - self.mean) / jnp.sqrt(self.variance + _SMALL), -limit, limit)
 
     def scale(self, sample: Float[Array, "..."], limit: float = 10.0) -> Array:
         """Scale to unit variance without moving the mean, clipped at `limit`: for rewards."""
-        return jnp.clip(sample * jax.lax.rsqrt(self.variance + 1e-8), -limit, limit)
+        return jnp.clip(sample * jax.lax.rsqrt(self.variance + _SMALL), -limit, limit)

@@ -67,17 +67,14 @@ class ByPolicy(AbstractBehavior):
     statistics: Any = None
 
     def init_state(self) -> Any:
-        """Return the network's initial state."""
         return self.network.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        """Draw from the policy, or take its mode."""
         state, (policy, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
         action = policy.mode() if key is None else policy.sample(key)
         return state, Decision(action, (policy.log_prob(action), value))
 
     def at_end(self, state: Any, inputs: Inputs) -> Array:
-        """Return the value."""
         _, (_, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
         return value
 

@@ -126,7 +126,6 @@ class PPO(AbstractAgent):
     memory's gradient with them and with fresh ones; 0 for none."""
 
     def check(self) -> None:
-        """Check every setting by itself, and what they come to together."""
         check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
@@ -154,7 +153,6 @@ class PPO(AbstractAgent):
 
     @property
     def steps_per_iteration(self) -> int:
-        """`num_envs * rollout_length`."""
         return self.num_envs * self.rollout_length
 
     @property
@@ -192,7 +190,6 @@ class PPO(AbstractAgent):
         )
 
     def init(self, *, key: Array) -> AgentState:
-        """Return the state before the first iteration."""
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
@@ -212,7 +209,6 @@ class PPO(AbstractAgent):
         return AgentState(learner, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Learner) -> Policy:
-        """Return the network's policy, with the statistics of observations."""
         env, params = self.environment
         return Policy(self._behavior(learner), env.action_space(params))
 

@@ -78,7 +78,6 @@ class ByTable(AbstractBehavior):
     epsilon: float = eqx.field(static=True)
 
     def init_state(self) -> tuple[()]:
-        """Return nothing: a table has no memory."""
         return ()
 
     def __call__(
@@ -147,7 +146,6 @@ class Tabular(AbstractAgent):
     """Steps of an iteration, after which it is reported; learning happens at every step."""
 
     def check(self) -> None:
-        """Check every setting, and that the table is small enough to be made."""
         if self.rule not in ("sarsa", "q_learning"):
             raise ValueError(f"`rule` (={self.rule!r}) must be 'sarsa' or 'q_learning'.")
         check_counts(1, rollout_length=self.rollout_length)
@@ -166,7 +164,6 @@ class Tabular(AbstractAgent):
 
     @property
     def steps_per_iteration(self) -> int:
-        """`rollout_length`."""
         return self.rollout_length
 
     @property
@@ -183,7 +180,6 @@ class Tabular(AbstractAgent):
         return table_rows(self._space), actions.n
 
     def init(self, *, key: Array) -> AgentState:
-        """Return a table of initial values and the beginning of an episode."""
         reset_key, act_key, key = jax.random.split(key, 3)
         env, params = self.environment
         observation, env_state = env.reset(reset_key, params)

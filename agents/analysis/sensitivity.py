@@ -131,8 +131,7 @@ def relative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:
 
     **Returns:**
 
-    Shape `[longest]`; entry k is the share of the observation of k steps before the value. They add
-    up to 1, or are all zero where no value depends on any observation.
+    Shape `[longest]`; entry k is the share of the observation of k steps before the value.
 
     **Raises:**
 
@@ -165,16 +164,11 @@ def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> 
 
     In the paper the value memory length is the smallest number of newest observations from which
     the value can be computed; of a recurrent network that is the whole episode, so a fraction of
-    the sensitivity stands for it here. To be compared with the *reward memory length*, a property
-    of the environment: the smallest n such that the expected reward of a step is a function of the
-    n newest observations and the action. It is 1 where an observation tells the whole state, and k
-    for RepeatPrevious with its lag of k - 1. A value memory that is much longer says that the
-    network heeds what it could ignore, and that credit has to reach as far.
-
-    **Returns:**
-
-    The smallest n whose n newest observations carry at least `fraction`, in (0, 1); 0 where no
-    value depends on any observation.
+    the sensitivity stands for it. To be compared with the *reward memory length* of the
+    environment: the smallest n such that the expected reward of a step is a function of the n
+    newest observations and the action; k for RepeatPrevious. A value memory that is much longer
+    says that the network heeds what it could ignore, and that credit has to reach as far. It is 0
+    where no value depends on any observation.
 
     **Raises:**
 

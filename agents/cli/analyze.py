@@ -35,7 +35,6 @@ class Analyze(Command):
     """Root of the randomness."""
 
     def __call__(self, console: Console) -> None:
-        """Write the figure and prints the value memory length of each seed."""
         agent, state, config = load_run(self.run)
         keys = evaluation_keys(self.seed, 0, config["seeds"])
         rows = table(

@@ -23,7 +23,6 @@ class Cells(Command):
     """List the memory cells, their kind and their options."""
 
     def __call__(self, console: Console) -> None:
-        """Print a table."""
         rows = table(None, ["cell", "recurrence", "state", "options"])
         for name in zoo.names():
             kind, size = eqx.filter_eval_shape(_look, name)  # draws no parameters

@@ -32,7 +32,6 @@ class Compare(Command):
     """Written above the figure."""
 
     def __call__(self, console: Console) -> None:
-        """Write the figure and prints the table."""
         labels = self.labels or _labels(self.runs)
         if len(set(labels)) != len(self.runs):
             raise ValueError(

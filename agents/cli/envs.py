@@ -19,7 +19,6 @@ class Envs(Command):
     """Only those whose name contains this text."""
 
     def __call__(self, console: Console) -> None:
-        """Print a table."""
         found = [name for name in envs.names() if self.filter.lower() in name.lower()]
         if not found:
             raise ValueError(f"no environment's name contains {self.filter!r}")

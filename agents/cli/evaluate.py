@@ -29,7 +29,6 @@ class Evaluate(Command):
     """Draw actions from the policy instead."""
 
     def __call__(self, console: Console) -> None:
-        """Print a table of returns."""
         if self.greedy and self.sample:
             raise ValueError("--greedy and --sample exclude each other")
         if self.episodes < 1:

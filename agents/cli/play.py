@@ -42,7 +42,6 @@ class Play(Command):
     """Frames per second of a GIF, from 0.1 to 50; 5 by default."""
 
     def __call__(self, console: Console) -> None:
-        """Write the film and print return and length of each episode."""
         for name in ("episodes", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name} (={getattr(self, name)}) must be at least 1")

@@ -72,8 +72,7 @@ class AbstractGradient(abc.ABC):
     def refreshed(
         self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
     ) -> PyTree:
-        """Return the carries at the segments' starts for an epoch, counted from 0: those stored, by
-        default.
+        """Return the segments' carries for an epoch, counted from 0: by default those stored.
 
         `network` is as it is before the epoch; for the others see `collected`.
         """
@@ -83,8 +82,7 @@ class AbstractGradient(abc.ABC):
 def along(
     gradient: AbstractGradient, network: Any, carry: PyTree, inputs: PyTree
 ) -> tuple[PyTree, PyTree]:
-    """Run a network along a rollout `[time, env, ...]`, and keep the carry at every segment's
-    start.
+    """Run a network along a rollout `[time, env, ...]`, and keep the carries at segments' starts.
 
     **Returns:**
 
@@ -103,13 +101,7 @@ def along(
 
 
 def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-    """Return a network's outputs `[time, segment, ...]` over segments side by side.
-
-    **Arguments:**
-
-    - `starts`: the carries at the segments' starts, `[segment, ...]`.
-    - `inputs`: `[time, segment, ...]`.
-    """
+    """Return outputs `[time, segment, ...]` for inputs alike, from carries `[segment, ...]`."""
     return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
 
 
@@ -133,17 +125,14 @@ class _AbstractBackpropagation(AbstractGradient):
     """Backpropagation inside a segment and no credit across its start: the carry is the state."""
 
     def begin(self, network: Any) -> PyTree:
-        """Return the state."""
         return network.init_state()
 
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
-        """Run the network's scan, with no gradient into the state."""
         return network.scan(jax.lax.stop_gradient(carry), inputs)
 
     def collected(
         self, network: Any, carry: PyTree, inputs: PyTree, states: PyTree
     ) -> tuple[PyTree, PyTree]:
-        """Return the states."""
         return _stored(states)
 
 
@@ -160,7 +149,6 @@ class TBPTT(_AbstractBackpropagation):
     """Steps of a segment."""
 
     def segment_length(self, rollout_length: int) -> int:
-        """Return `length`."""
         return _whole_segments(rollout_length, "length", self.length)
 
 
@@ -188,15 +176,12 @@ class RTRL(AbstractGradient):
             raise ValueError(f"`refresh` (={self.refresh!r}) must be one of never, epoch.")
 
     def segment_length(self, rollout_length: int) -> int:
-        """Return `segment`."""
         return _whole_segments(rollout_length, "segment", self.segment)
 
     def begin(self, network: Any) -> PyTree:
-        """Return the state and its sensitivity."""
         return network.init_state(), network.rtrl_init()
 
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
-        """Run a segment of RTRL."""
         return network.rtrl_scan(carry, inputs)
 
     def collected(
@@ -232,7 +217,6 @@ class BPTT(_AbstractBackpropagation):
     """
 
     def segment_length(self, rollout_length: int) -> int:
-        """Return the whole rollout."""
         return rollout_length
 
 

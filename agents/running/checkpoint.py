@@ -71,17 +71,12 @@ def save(path: str | Path, state: Any, *, config: Mapping, progress: Mapping) ->
 
 
 def load(path: str | Path, like: State, *, config: Mapping | None) -> tuple[State, dict]:
-    """Load a checkpoint that `save` wrote.
+    """Load a checkpoint that `save` wrote: the state and the progress.
 
     **Arguments:**
 
-    - `like`: a pytree of the structure, shapes and dtypes that are expected; arrays or
-      `jax.ShapeDtypeStruct`s (as from `jax.eval_shape`).
+    - `like`: a pytree of the structure, shapes and dtypes that are expected.
     - `config`: the configuration that is expected, or `None` to accept any.
-
-    **Returns:**
-
-    The state and the progress.
 
     **Raises:**
 

@@ -1,10 +1,13 @@
 # `make train` trains an agent, `make test` runs the tests; both need only Python 3.11+ and PyPI.
-# Variables: VENV, PYTHON, CONSTRAINTS, and for `make train` STEPS, SEEDS, OUT.
+# Variables: VENV, PYTHON, CONSTRAINTS, for `make train` STEPS, SEEDS, OUT,
+# and for `make mutants` SAMPLE, SEED.
 
 PYTHON ?= python3
 VENV ?= .venv
 STEPS ?= 1e6
 SEEDS ?= 3
+SAMPLE ?= 150
+SEED ?= 0
 OUT ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
 BIN := $(VENV)/bin
@@ -29,6 +32,7 @@ help:
 	@echo "make format    format the source and sort the imports"
 	@echo "make docs      build the documentation into site/ (make serve: watch it)"
 	@echo "make bench     the benchmarks"
+	@echo "make mutants   how many of SAMPLE small changes of the source the quick tests notice"
 	@echo "make clean     remove caches and build products; keeps runs/ and $(VENV)"
 
 $(BIN)/python:
@@ -80,6 +84,9 @@ bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.zoo
 	$(BIN)/python -m benchmarks.depth
 	$(BIN)/python -m benchmarks.envs
+
+mutants: $(STAMP)-test
+	$(BIN)/python -m tests.mutants --sample $(SAMPLE) --seed $(SEED)
 
 clean:
 	rm -rf build dist site .cache .pytest_cache .ruff_cache .hypothesis

@@ -1,11 +1,17 @@
 """Forward-mode sensitivities of a recurrence, derived from its update by autodiff."""
 
 from rtrl.accumulate import accumulate as accumulate
-from rtrl.approximate import exact_product as exact_product
-from rtrl.approximate import rflo_product as rflo_product
-from rtrl.approximate import snap1_product as snap1_product
+from rtrl.choices import RFLO as RFLO
+from rtrl.choices import AbstractSensitivity as AbstractSensitivity
+from rtrl.choices import Exact as Exact
+from rtrl.choices import SnAp1 as SnAp1
 from rtrl.dense import Dense as Dense
 from rtrl.diagonal import Diagonal as Diagonal
+from rtrl.products import exact_product as exact_product
+from rtrl.products import rflo_product as rflo_product
+from rtrl.products import snap1_product as snap1_product
+from rtrl.segment import AbstractRecurrence as AbstractRecurrence
+from rtrl.segment import segment as segment
 from rtrl.structure import AbstractStructure as AbstractStructure
 from rtrl.structure import init as init
 from rtrl.structure import roll as roll
@@ -16,18 +22,24 @@ from rtrl.uoro import UORO as UORO
 from rtrl.uoro import RankOne as RankOne
 
 __all__ = [
+    "RFLO",
     "UORO",
+    "AbstractRecurrence",
+    "AbstractSensitivity",
     "AbstractStructure",
     "Axes",
     "Dense",
     "Diagonal",
+    "Exact",
     "RankOne",
+    "SnAp1",
     "TwoAxes",
     "accumulate",
     "exact_product",
     "init",
     "rflo_product",
     "roll",
+    "segment",
     "snap1_product",
     "supply",
 ]

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from rtrl.structure import AbstractStructure, Pullback
+from rtrl._jacobians import Pullback
+from rtrl.structure import AbstractStructure
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,6 @@ class Dense(AbstractStructure):
     probes_at_once: int = 16
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.zeros`."""
         size = len(to_real_vector(state))
         count = size * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
         if count > self.warn_above:
@@ -44,7 +44,6 @@ class Dense(AbstractStructure):
         return (jax.tree.map(lambda p: jnp.zeros((size, *p.shape), p.dtype), parameters),)
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.advance`."""
         real = to_real_vector(end)
         if len(real) == 0:
             return sensitivity
@@ -64,7 +63,6 @@ class Dense(AbstractStructure):
         )
 
     def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.jvp`."""
         (rows,) = sensitivity
         traces, tangents = jax.tree.leaves(rows), jax.tree.leaves(tangent)
         # A row holds cotangents: of a complex number they pair with a tangent's real part.

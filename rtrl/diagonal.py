@@ -8,18 +8,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from rtrl._traces import (
+from rtrl._jacobians import Pullback, jacobians_along
+from rtrl._planar import (
     Trace,
     add,
     bilinear,
     contract_trailing,
-    derivative,
     is_planar,
     multiply,
     total,
 )
-from rtrl._traces import zeros as zero_trace
-from rtrl.structure import AbstractStructure, Pullback
+from rtrl._planar import zeros as zero_trace
+from rtrl.structure import AbstractStructure
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ class Diagonal(AbstractStructure):
     components: int | None = None
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.zeros`."""
         components = self._tracked(jax.tree.leaves(state))
         if not components:
             return (jax.tree.map(lambda _: None, parameters),)
@@ -60,11 +59,12 @@ class Diagonal(AbstractStructure):
                     f"{component.shape}, {component.dtype}: a diagonal recurrence needs components "
                     "of one shape and dtype."
                 )
-        for leaf in jax.tree.leaves(parameters):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
             if leaf.shape[: len(units)] != units:
+                name = jax.tree_util.keystr(path)
                 raise ValueError(
-                    f"`parameters` has a leaf of shape {leaf.shape}: its leading axes must be the "
-                    f"units {units} of a diagonal recurrence."
+                    f"`parameters` has a leaf `{name}` of shape {leaf.shape}: its leading axes "
+                    f"must be the units {units} of a diagonal recurrence."
                 )
             if jnp.iscomplexobj(leaf) and not jnp.iscomplexobj(components[0]):
                 raise TypeError(
@@ -79,7 +79,6 @@ class Diagonal(AbstractStructure):
         return tuple(zeros_of(component) for component in components)
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.advance`."""
         leaves, treedef = jax.tree.flatten(end)
         count = len(self._tracked(leaves))
 
@@ -89,7 +88,7 @@ class Diagonal(AbstractStructure):
 
         advanced = []
         for k in range(count):
-            immediate, jacobian = derivative(pullback, probe(k))
+            immediate, jacobian = jacobians_along(pullback, probe(k))
             factors = self._tracked(jax.tree.leaves(jacobian))
             advanced.append(
                 jax.tree.map(
@@ -102,7 +101,6 @@ class Diagonal(AbstractStructure):
         return tuple(advanced) if advanced else sensitivity
 
     def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.jvp`."""
         leaves, treedef = jax.tree.flatten(state)
         out = [jnp.zeros_like(leaf) for leaf in leaves]
         for k, component in enumerate(self._tracked(leaves)):

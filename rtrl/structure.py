@@ -9,6 +9,30 @@ the state Jacobian `J_t = ∂f/∂h` and the immediate Jacobian `I_t = ∂f/∂�
 and both factors are vector-Jacobian products of the segment: reverse mode inside, forward mode
 across. A *structure* says which cotangents probe the state so that nothing is mixed up, and is all
 that differs between a diagonal and a dense recurrence. No derivative is written by hand.
+
+A segment (`rtrl.segment`) is three things: supply, run, roll. Values go right and down; `◀` is what
+reverse mode brings back; `▨` marks where `stop_gradient` ends it.
+
+    carry in                      θ                    x_1 … x_K
+    (h_0, S_0)                    │                        │
+       ▨                          ├───────────────┐        │
+       │                          ▼               ▼        ▼
+       │  reset where      ┌── supply ───┐    ┌── states ──────────────┐
+       ├── x_1 begins ───▶ │ value   h_0 │──▶ │ h_1, …, h_K: a scan,   │──▶ readout, loss
+       │  an episode       │ ∂h_0/∂θ S_0 │◀ g │ its adjoint is BPTT    │◀ ∂L/∂h_t
+       │                   └─────────────┘    └────────────────────────┘
+       │                    ∂L/∂θ += g S_0     ∂L/∂θ += …   ∂L/∂x = …
+       │
+       │      θ ▨   x ▨   h_1 … h_K ▨
+       │       │     │        │
+       │       ▼     ▼        ▼
+       │   ┌── roll ───────────────────────────────────────────┐
+       └──▶│ surrogate states h_K(θ, h_0), pulled back for each │──▶ ▨ carry out (h_K, S_K)
+           │ probe: rows of ∂h_K/∂h_0 and ∂h_K/∂θ               │
+           └────────────────────────────────────────────────────┘
+
+The gradient at `supply` is the only way from a segment to what came before it. So a backward pass
+needs one sensitivity per segment, not one per step.
 """
 
 import abc
@@ -23,8 +47,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 import scan
-from rtrl._reached import reached_parameters
-from rtrl._traces import Pullback, expand, is_planar
+from rtrl._jacobians import Pullback
+from rtrl._planar import expand, is_planar
+from rtrl._reached_parameters import reached_parameters
 
 
 @dataclass(frozen=True)
@@ -129,7 +154,8 @@ def init(
     - `update`: one step, `(parameters, state, x) -> state`.
     - `parameters`: any pytree. Leaves that `update` does not use get no sensitivity; this is read
       off the traced program.
-    - `state`: the initial state; a constant.
+    - `state`: the initial state; a constant. What is not floating-point in it, such as a count of
+      steps, has no sensitivity.
     - `x`: an input, or its `jax.ShapeDtypeStruct`.
 
     **Returns:**
@@ -139,7 +165,7 @@ def init(
     """
     reached = reached_parameters(update, parameters, state, x)
     affected = eqx.filter(parameters, reached)
-    return structure.zeros(affected, state)
+    return structure.zeros(affected, eqx.filter(state, eqx.is_inexact_array))
 
 
 def supply(
@@ -174,10 +200,13 @@ def supply(
     `state`.
     """
     affected, _ = _split(structure, parameters, sensitivity)
+    state, counts = eqx.partition(state, eqx.is_inexact_array)
     rule = _supply_tangents if products else _supply_cotangents
-    return rule(structure, affected, state, sensitivity)
+    return eqx.combine(rule(structure, affected, state, sensitivity), counts)
 
 
+# Arrays are arguments, never closed over: only then does the rule work under jit, vmap, scan and
+# checkpoint. The structure is static, and hashable.
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _supply_cotangents(structure, parameters, state, sensitivity):
     return state
@@ -189,6 +218,8 @@ def _supply_forward(structure, parameters, state, sensitivity):
 
 def _supply_backward(structure, residuals, cotangent):
     parameters, state, sensitivity = residuals
+    # A structure states one rule, for tangents. It is linear, so its transpose needs no values:
+    # the parameters only give shapes, and the two rules cannot come to differ.
     (of_parameters,) = jax.linear_transpose(
         lambda tangent: structure.jvp(sensitivity, tangent, state), parameters
     )(cotangent)
@@ -204,11 +235,12 @@ def _supply_tangents(structure, parameters, state, sensitivity):
 
 
 @_supply_tangents.defjvp
-def _push_tangents(structure, primals, tangents):
+def _supply_tangents_jvp(structure, primals, tangents):
     _, state, sensitivity = primals
+    # The sensitivity's tangent is dropped: it is a constant of the segment.
     of_parameters, of_state, _ = tangents
-    pushed = structure.jvp(sensitivity, of_parameters, state)
-    return state, jax.tree.map(jnp.add, of_state, pushed)
+    from_parameters = structure.jvp(sensitivity, of_parameters, state)
+    return state, jax.tree.map(jnp.add, of_state, from_parameters)
 
 
 def roll(
@@ -244,6 +276,7 @@ def roll(
     under `stop_gradient`.
     """
     affected, rest = _split(structure, parameters, sensitivity)
+    state, counts = eqx.partition(state, eqx.is_inexact_array)
     if begin is not None:
         # What comes before a border has no influence on the segment's end. The Jacobian says so
         # with zeros, but zero times an infinity or a NaN would not be zero.
@@ -251,7 +284,12 @@ def roll(
         state = scan.reset(crossed, jax.tree.map(jnp.zeros_like, state), state)
         sensitivity = structure.reset(crossed, sensitivity)
         xs = _without_earlier_episodes(xs, begin)
-    end, pullback = jax.vjp(lambda p, s: run(eqx.combine(p, rest), s, xs, begin), affected, state)
+
+    def end_of_run(affected, state):
+        end = run(eqx.combine(affected, rest), eqx.combine(state, counts), xs, begin)
+        return eqx.filter(end, eqx.is_inexact_array)
+
+    end, pullback = jax.vjp(end_of_run, affected, state)
     return structure.advance(pullback, end, sensitivity)
 
 
@@ -259,12 +297,15 @@ def _without_earlier_episodes(xs: PyTree, begin: Array | bool) -> PyTree:
     """Inputs with zeros before the last border of a sequence."""
     if not isinstance(begin, jax.Array) or begin.ndim != 1:
         return xs
+    # How many borders come after each step: a running sum from the end.
     later = jnp.flip(jnp.cumsum(jnp.flip(begin))) - begin > 0
     return jax.tree.map(lambda x: jnp.where(expand(later, x), jnp.zeros_like(x), x), xs)
 
 
 def _split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):
     """Parameters with a sensitivity, and the rest."""
+    # A sensitivity is laid out like the parameters it belongs to, so it knows which they are: the
+    # program need not be traced again to find out.
     like = structure.like_parameters(sensitivity)
     mask = jax.tree.map(
         lambda leaf: leaf is not None, like, is_leaf=lambda leaf: leaf is None or is_planar(leaf)

@@ -9,18 +9,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from rtrl._traces import (
+from rtrl._jacobians import Pullback, jacobians_along
+from rtrl._planar import (
     EXACTLY,
     add,
     bilinear,
     contract_trailing,
-    derivative,
     is_planar,
     multiply,
     total,
 )
-from rtrl._traces import zeros as zero_trace
-from rtrl.structure import AbstractStructure, Pullback
+from rtrl._planar import zeros as zero_trace
+from rtrl.structure import AbstractStructure
 
 
 class Axes(eqx.Module):
@@ -62,7 +62,6 @@ class TwoAxes(AbstractStructure):
     probes_at_once: int = 16
 
     def zeros(self, parameters: Axes, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.zeros`."""
         matrix = jax.tree.leaves(state)[0]
         *groups, rows, columns = matrix.shape
         self._check(parameters.both, matrix.shape)
@@ -87,15 +86,15 @@ class TwoAxes(AbstractStructure):
 
     @staticmethod
     def _check(parameters: PyTree, units: tuple[int, ...]) -> None:
-        for leaf in jax.tree.leaves(parameters):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
             if leaf.shape[: len(units)] != units:
+                name = jax.tree_util.keystr(path)
                 raise ValueError(
-                    f"`parameters` has a leaf of shape {leaf.shape}: its leading axes must be the "
-                    f"units {units} of that part of `rtrl.Axes`."
+                    f"`parameters` has a leaf `{name}` of shape {leaf.shape}: its leading axes "
+                    f"must be the units {units} of that part of `rtrl.Axes`."
                 )
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.advance`."""
         (matrix, *rest), treedef = jax.tree.flatten(end)
         constants = [jnp.zeros_like(leaf) for leaf in rest]
         *_, rows, columns = matrix.shape
@@ -103,7 +102,7 @@ class TwoAxes(AbstractStructure):
 
         def probe(mask) -> tuple[Axes, Array]:
             ones = jnp.broadcast_to(jnp.asarray(mask, matrix.dtype), matrix.shape)
-            immediate, jacobian = derivative(
+            immediate, jacobian = jacobians_along(
                 pullback, jax.tree.unflatten(treedef, [ones, *constants])
             )
             return immediate, jax.tree.leaves(jacobian)[0]
@@ -148,7 +147,6 @@ class TwoAxes(AbstractStructure):
         )
 
     def jvp(self, sensitivity: PyTree, tangent: Axes, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.jvp`."""
         (matrix, *rest), treedef = jax.tree.flatten(state)
         (s,) = sensitivity
         units = matrix.ndim - 1  # the axes of a row, or a column, in all groups

@@ -9,13 +9,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 import scan
+from rtrl._jacobians import Pullback
+from rtrl.choices import AbstractSensitivity
 from rtrl.dense import (
     cotangent_from_real_vector,
     cotangent_to_real_vector,
     from_real_vector,
     to_real_vector,
 )
-from rtrl.structure import AbstractStructure, Pullback
+from rtrl.products import exact_product
+from rtrl.structure import AbstractStructure
 
 
 class RankOne(eqx.Module):
@@ -32,8 +35,10 @@ class RankOne(eqx.Module):
 
 
 @dataclass(frozen=True)
-class UORO(AbstractStructure):
+class UORO(AbstractStructure, AbstractSensitivity):
     """Unbiased online recurrent optimization: the sensitivity as one outer product.
+
+    A structure, and the choice of it for a cell: `zoo.GRU(..., sensitivity=rtrl.UORO())`.
 
     With random signs ν and the Jacobians J and I of a segment,
 
@@ -51,8 +56,14 @@ class UORO(AbstractStructure):
 
     seed: int = 0
 
+    @property
+    def structure(self) -> AbstractStructure:
+        return self
+
+    def product(self, matrix: Array, h: Array) -> Array:
+        return exact_product(matrix, h)
+
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.zeros`."""
         size = len(to_real_vector(state))
         key = jax.random.key_data(jax.random.key(self.seed))
         return (RankOne(jnp.zeros(size), jax.tree.map(jnp.zeros_like, parameters), key),)
@@ -70,7 +81,6 @@ class UORO(AbstractStructure):
         return sensitivity[0].parameters
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.advance`."""
         (old,) = sensitivity
         key, signs_key = jax.random.split(jax.random.wrap_key_data(old.key))
         signs = jax.random.rademacher(signs_key, old.state.shape, old.state.dtype)
@@ -79,8 +89,11 @@ class UORO(AbstractStructure):
         def through(cotangent):
             return cotangent_to_real_vector(pullback(cotangent_from_real_vector(cotangent, end))[1])
 
-        # The pullback is linear in the cotangent: its transpose pushes a tangent forward.
+        # J s̃ is a product with a tangent, and all there is is a pullback. It is linear in the
+        # cotangent, and its transpose is the product: no second derivation of the segment.
         (moved,) = jax.linear_transpose(through, signs)(old.state)
+        # At the start of an episode s̃ and θ̃ are zero, and balanced by any factor: 1. The smallest
+        # number's root keeps the ratio's square finite.
         tiny = jnp.finfo(signs.dtype).tiny ** 0.5
 
         def balance(of_parameters, of_state):
@@ -94,7 +107,6 @@ class UORO(AbstractStructure):
         return (RankOne(state, parameters, jax.random.key_data(key)),)
 
     def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
-        """See `rtrl.AbstractStructure.jvp`."""
         (s,) = sensitivity
         pairs = zip(jax.tree.leaves(s.parameters), jax.tree.leaves(tangent), strict=True)
         moved = [jnp.sum(p * t).real for p, t in pairs]

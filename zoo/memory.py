@@ -28,9 +28,9 @@ class AbstractMemory(eqx.Module):
     hidden: eqx.AbstractVar[int]
 
     @property
-    @abstractmethod
     def outputs(self) -> int:
-        """The width of the output `y`."""
+        """The width of the output `y`: `hidden` by default."""
+        return self.hidden
 
     @property
     def state_size(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
+from rtrl import AbstractSensitivity, Exact
 from zoo.cells.block_diagonal import BlockDiagonal
 from zoo.cells.deltanet import DeltaNet
 from zoo.cells.dnc import DNC
@@ -43,6 +44,7 @@ from zoo.cells.shm import SHM
 from zoo.cells.sru import SRU
 from zoo.cells.tcn import TCN
 from zoo.cells.transformer import Transformer
+from zoo.kinds.choices import name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.parts import check_sizes
 from zoo.stack import Block, Stack, check_credit
@@ -99,17 +101,27 @@ def _frame_stack(
 
 
 def _gated_deltanet(
-    inputs: int, hidden: int, *, keys: int | None = None, rtrl: str = "exact", key: Array
+    inputs: int,
+    hidden: int,
+    *,
+    keys: int | None = None,
+    sensitivity: AbstractSensitivity = Exact(),
+    key: Array,
 ) -> AbstractMemory:
     """A delta rule network whose memory decays; see `zoo.DeltaNet`."""
-    return DeltaNet(inputs, hidden, keys=keys, gated=True, rtrl=rtrl, key=key)
+    return DeltaNet(inputs, hidden, keys=keys, gated=True, sensitivity=sensitivity, key=key)
 
 
 def _deltanet(
-    inputs: int, hidden: int, *, keys: int | None = None, rtrl: str = "exact", key: Array
+    inputs: int,
+    hidden: int,
+    *,
+    keys: int | None = None,
+    sensitivity: AbstractSensitivity = Exact(),
+    key: Array,
 ) -> AbstractMemory:
     """A delta rule network; see `zoo.DeltaNet`."""
-    return DeltaNet(inputs, hidden, keys=keys, rtrl=rtrl, key=key)
+    return DeltaNet(inputs, hidden, keys=keys, sensitivity=sensitivity, key=key)
 
 
 _CELLS: dict[str, Callable[..., AbstractMemory]] = {
@@ -179,7 +191,13 @@ def options(name: str) -> dict[str, Any]:
     """
     signature = inspect.signature(_lookup(name))
     keyword_only = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    return {p.name: p.default for p in keyword_only if p.name != "key"}
+    defaults = {p.name: p.default for p in keyword_only if p.name != "key"}
+    return {name: _plain(default) for name, default in defaults.items()}
+
+
+def _plain(value: Any) -> Any:
+    """An option's value as a recipe holds it: choices by name."""
+    return name_of(value) if isinstance(value, AbstractSensitivity) else value
 
 
 def _lookup(name: str) -> Callable[..., AbstractMemory]:
@@ -203,7 +221,8 @@ class Spec:
     def __post_init__(self):
         known = options(self.name)
         check_sizes(hidden=self.hidden, layers=self.layers)
-        check_credit(self.credit, self.options.get("rtrl", "exact"))
+        sensitivity = sensitivity_of(self.options.get("sensitivity", "exact"))
+        check_credit(self.credit, sensitivity)
         for option in self.options:
             if option not in known:
                 listed = ", ".join(f"{k}={v!r}" for k, v in known.items()) or "none"
@@ -232,13 +251,15 @@ class Spec:
 
         `ValueError` for an option's value that the cell does not take.
         """
-        make = _lookup(self.name)
+        make, options = _lookup(self.name), dict(self.options)
+        if "sensitivity" in options:
+            options["sensitivity"] = sensitivity_of(options["sensitivity"])
         if self.layers == 1:
-            return make(inputs, self.hidden, key=key, **self.options)
+            return make(inputs, self.hidden, key=key, **options)
         blocks = []
         for layer_key in jax.random.split(key, self.layers):
             cell_key, block_key = jax.random.split(layer_key)
-            cell = make(inputs, self.hidden, key=cell_key, **self.options)
+            cell = make(inputs, self.hidden, key=cell_key, **options)
             blocks.append(Block(cell, key=block_key))
         return Stack(blocks, credit=self.credit)
 
@@ -280,7 +301,7 @@ def spec(
 
     `ValueError` for an unknown name or option, or a size that is not a whole number above 0.
     """
-    return Spec(name, hidden, layers, options, credit)
+    return Spec(name, hidden, layers, {k: _plain(v) for k, v in options.items()}, credit)
 
 
 def get(

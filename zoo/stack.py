@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
-from zoo._segment import rtrl_segment
+from zoo.cell import AbstractCell
 from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
 from zoo.parts import Linear, real_dtype
 
@@ -93,7 +93,7 @@ class Stack(AbstractMemory):
                 f"`blocks` have cells with inputs {widths}: they must all be the same."
             )
         for block in blocks:
-            check_credit(credit, getattr(block.cell, "rtrl", "exact"))
+            check_credit(credit, getattr(block.cell, "sensitivity", rtrl.Exact()))
         self.blocks = tuple(blocks)
         self.inputs = widths[0]
         self.hidden = blocks[0].cell.hidden
@@ -105,13 +105,11 @@ class Stack(AbstractMemory):
         return self.inputs
 
     def init_state(self) -> State:
-        """The states of the blocks, from the first to the last."""
         return tuple(block.cell.init_state() for block in self.blocks)
 
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.step`."""
         states = []
         for block, inner in zip(self.blocks, state, strict=True):
             inner, y = block.cell.step(inner, block.before(x), begin)
@@ -122,7 +120,6 @@ class Stack(AbstractMemory):
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.scan`."""
         states = []
         for block, inner in zip(self.blocks, state, strict=True):
             inner, ys = block.cell.scan(inner, jax.vmap(block.before)(xs), begin)
@@ -141,7 +138,6 @@ class Stack(AbstractMemory):
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_step`."""
         if self.credit == "exact":
             self._check(x.shape, (self.inputs,), "x")
             carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
@@ -157,7 +153,6 @@ class Stack(AbstractMemory):
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_scan`."""
         if self.credit == "exact":
             self._check_sequence(xs, begin)
             return self._whole(carry, xs, begin, products=False)
@@ -171,24 +166,59 @@ class Stack(AbstractMemory):
 
     def _whole(self, carry, xs, begin, *, products):
         """A segment of all layers as one recurrence."""
-        return rtrl_segment(
-            rtrl.Dense(),
-            lambda stack, state, xs, begin: (*stack.scan(state, xs, begin), None),
-            lambda stack, state, known, begin: stack.scan(state, known[0], begin)[0],
-            self,
-            self.init_state(),
-            carry,
-            xs,
-            begin,
-            products=products,
-        )
+        whole = _Whole(self.init_state())
+        carry, (_, ys) = rtrl.segment(whole, self, carry, xs, begin, products=products)
+        return carry, ys
 
 
-def check_credit(credit: str, sensitivity: str) -> None:
-    """`ValueError` for a `credit` that there is not, or that a cell's option `rtrl` defeats."""
+class _Whole(rtrl.AbstractRecurrence):
+    """All layers of a stack as one dense recurrence, whose parameters are the stack.
+
+    What `states` returns is the states of all layers, and the outputs of the last.
+    """
+
+    initial: State
+
+    @property
+    def structure(self):
+        return rtrl.Dense()
+
+    def init_state(self):
+        return self.initial
+
+    def states(self, parameters, state, xs, begin):
+        layers = []
+        for block, inner in zip(parameters.blocks, state, strict=True):
+            inner, ys = _states(block.cell, inner, jax.vmap(block.before)(xs), begin)
+            layers.append(inner)
+            xs = jax.vmap(block.after)(xs, ys)
+        return tuple(layers), xs
+
+    def end_state(self, states):
+        return jax.tree.map(lambda h: h[-1], states[0])
+
+
+def _states(memory, state, xs, begin):
+    """All states of a memory, and its outputs."""
+    if isinstance(memory, AbstractCell):
+        states = memory.states(memory.recurrence_parameters(), state, xs, begin)
+        return states, jax.vmap(memory.readout)(states, xs)
+
+    # The scan of a window or of a stack gives the last state only.
+    def step(state, inputs):
+        state, y = memory.step(state, *inputs)
+        return state, (state, y)
+
+    flags = jnp.zeros(len(xs), bool) if begin is None else begin
+    return jax.lax.scan(step, state, (xs, flags))[1]
+
+
+def check_credit(credit: str, sensitivity: rtrl.AbstractSensitivity) -> None:
+    """`ValueError` for a `credit` that there is not, or that a cell's `sensitivity` defeats."""
     if credit not in _CREDIT:
         raise ValueError(f"`credit` (={credit!r}) must be one of {', '.join(_CREDIT)}.")
-    if credit == "exact" and sensitivity != "exact":
+    if credit == "exact" and not isinstance(sensitivity, rtrl.Exact):
         raise ValueError(
-            f"`rtrl` (={sensitivity!r}) of a cell must be 'exact' where `credit` is 'exact'."
+            f"`sensitivity` (={sensitivity!r}) of a cell must be rtrl.Exact() where `credit` is "
+            "'exact'."
         )

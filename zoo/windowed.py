@@ -54,7 +54,6 @@ class Windowed(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.step`."""
         self._check(x.shape, (self.inputs,), "x")
         past, windows = self._windows(state[0], x[None], jnp.asarray(begin)[None])
         inner, y = self.cell.step(state[1], windows[0], begin)
@@ -63,7 +62,6 @@ class Windowed(AbstractMemory):
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.scan`."""
         self._check_sequence(xs, begin)
         past, windows = self._windows(state[0], xs, begin)
         inner, ys = self.cell.scan(state[1], windows, begin)
@@ -76,7 +74,6 @@ class Windowed(AbstractMemory):
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_step`."""
         (past, state), sensitivity = carry
         self._check(x.shape, (self.inputs,), "x")
         past = jax.lax.stop_gradient(past)
@@ -87,7 +84,6 @@ class Windowed(AbstractMemory):
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_scan`."""
         (past, state), sensitivity = carry
         self._check_sequence(xs, begin)
         past, windows = self._windows(jax.lax.stop_gradient(past), xs, begin)

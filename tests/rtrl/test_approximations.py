@@ -10,15 +10,17 @@ import rtrl
 import zoo
 from tests.cases import slow_but
 from tests.zoo import forms
+from zoo.kinds.choices import check_sensitivity
 
 HIDDEN, TIME = 3, 6
 XS = np.random.default_rng(0).normal(size=(TIME, 2))
 KINDS = {"elman": zoo.Elman, "gru": zoo.GRU, "mgu": zoo.MGU, "lstm": zoo.LSTM, "felstm": zoo.FeLSTM}
+CHOICES = {"exact": rtrl.Exact(), "snap1": rtrl.SnAp1(), "rflo": rtrl.RFLO(), "uoro": rtrl.UORO()}
 EVERY = slow_but(["gru"], KINDS)
 
 
 def make(name, choice):
-    return KINDS[name](2, HIDDEN, rtrl=choice, key=jax.random.key(1))
+    return KINDS[name](2, HIDDEN, sensitivity=CHOICES[choice], key=jax.random.key(1))
 
 
 def gradient(cell, lengths, carry=None):
@@ -126,7 +128,7 @@ def test_local_approximations_are_biased_and_snap_less_than_rflo():
 def test_uoro_is_unbiased(name):
     """The mean over random signs is the exact gradient, within five standard errors."""
     build = lambda choice: zoo.get(  # noqa: E731
-        name, hidden=2, inputs=2, rtrl=choice, key=jax.random.key(1)
+        name, hidden=2, inputs=2, sensitivity=choice, key=jax.random.key(1)
     )
     cell, exact = build("uoro"), build("exact")
     weights = jnp.asarray(np.random.default_rng(1).normal(size=(TIME, 2)))
@@ -168,7 +170,44 @@ def test_uoro_keeps_its_key_at_a_begin():
 
 
 def test_a_choice_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"`rtrl` \(='snap2'\) must be one of exact, snap1, rflo"):
-        zoo.get("gru", hidden=4, rtrl="snap2")
-    with pytest.raises(ValueError, match=r"`rtrl` \(='snap1'\) must be one of exact, uoro\."):
-        zoo.get("lmu", hidden=4, rtrl="snap1")
+    with pytest.raises(ValueError, match=r"`sensitivity` \(='snap2'\) must be one of exact, snap1"):
+        zoo.get("gru", hidden=4, sensitivity="snap2")
+    refused = r"`sensitivity` \(=SnAp1\(\)\) must be one of rtrl.Exact\(\), rtrl.UORO\(\)\."
+    with pytest.raises(ValueError, match=refused):
+        zoo.get("lmu", hidden=4, sensitivity="snap1")
+    with pytest.raises(ValueError, match=r"=UORO\(seed=1\)\) must be one of exact, .* in a recipe"):
+        zoo.spec("gru", hidden=4, sensitivity=rtrl.UORO(seed=1))
+    with pytest.raises(TypeError):
+        zoo.GRU(2, 4, sensitivity="snap1", key=jax.random.key(0))
+    types = r"`sensitivity` \(='snap1'\) must be one of rtrl.Exact\(\), rtrl.SnAp1\(\): only"
+    with pytest.raises(TypeError, match=types):
+        check_sensitivity("snap1", (rtrl.Exact, rtrl.SnAp1))
+
+
+def test_a_recipe_holds_the_name_of_a_choice():
+    recipe = zoo.spec("gru", hidden=4, sensitivity=rtrl.SnAp1())
+    assert recipe == zoo.spec("gru", hidden=4, sensitivity="snap1")
+    assert recipe.to_dict()["options"] == {"sensitivity": "snap1"}
+    assert recipe.build(2, jax.random.key(0)).sensitivity == rtrl.SnAp1()
+
+
+class Sideways(zoo.AbstractDenseCell):
+    """A dense cell whose input weights do not start with the units."""
+
+    w: jax.Array
+    u: jax.Array
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
+    inputs: int = eqx.field(static=True, default=2)
+    hidden: int = eqx.field(static=True, default=3)
+
+    def transition(self, state, x, recurrent):
+        return jnp.tanh(x @ self.w + recurrent(self.u, state)[:, 0])
+
+
+def test_a_parameter_that_does_not_start_with_the_units_is_refused_when_a_cell_is_made():
+    w, u = jnp.ones((2, 3)), jnp.ones((3, 1, 3))
+    message = r"leaf `\.w` of shape \(2, 3\): its leading axes must be the units \(3,\)"
+    with pytest.raises(ValueError, match=message):
+        Sideways(w, u, rtrl.SnAp1())
+    cell = Sideways(w, u, rtrl.Exact())  # which needs no units
+    assert cell.rtrl_init()[0].w.shape == (3, 2, 3)

@@ -227,13 +227,13 @@ class Deaf(zoo.AbstractDenseCell):
     u: jax.Array
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
-    def __init__(self, inputs, hidden, *, rtrl, key):
+    def __init__(self, inputs, hidden, sensitivity, *, key):
         w_key, u_key = jax.random.split(key)
         self.w = jax.random.normal(w_key, (hidden, inputs))
         self.u = jax.random.normal(u_key, (hidden, 1, hidden))
-        self.inputs, self.hidden, self.rtrl = inputs, hidden, rtrl
+        self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     @property
     def outputs(self):

@@ -3,6 +3,7 @@
 import jax
 import pytest
 
+import rtrl
 import zoo
 from tests.zoo import liars
 from zoo.__main__ import main
@@ -11,7 +12,7 @@ KEY = jax.random.key(0)
 
 
 def _deaf(choice):
-    return lambda inputs, hidden, *, key: liars.Deaf(inputs, hidden, rtrl=choice, key=key)
+    return lambda inputs, hidden, *, key: liars.Deaf(inputs, hidden, choice, key=key)
 
 
 LIARS = {
@@ -37,8 +38,11 @@ LIARS = {
         r"`\.init_state\(\)`: constants, .* off by 1.*: the state of a linear cell begins as",
     ),
     "conjugate": (liars.Conjugate, r"`state`: holomorphy, .* a complex recurrence is holomorphic"),
-    "deaf to SnAp-1": (_deaf("snap1"), r"`state`: structure, .* every unit depends on its own"),
-    "deaf to RFLO": (_deaf("rflo"), r"`state`: structure, .* every unit depends on its own"),
+    "deaf to SnAp-1": (
+        _deaf(rtrl.SnAp1()),
+        r"`state`: structure, .* every unit depends on its own",
+    ),
+    "deaf to RFLO": (_deaf(rtrl.RFLO()), r"`state`: structure, .* every unit depends on its own"),
 }
 
 

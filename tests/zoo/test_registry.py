@@ -45,7 +45,7 @@ def test_options_choose_the_kind():
     assert zoo.get("rtu", hidden=2, activation="identity").activation == "identity"
     assert zoo.get("lru", hidden=2, outputs=5).outputs == 5
     assert zoo.options("mlp") == {"activation": "relu"}
-    assert zoo.options("gru") == {"rtrl": "exact"}
+    assert zoo.options("gru") == {"sensitivity": "exact"}
 
 
 def test_layers_make_a_stack():
@@ -95,7 +95,7 @@ def test_build_is_deterministic():
         (
             "gru",
             {"r_min": 0.5},
-            r"`r_min` \(=0.5\) is not an option of 'gru', which has: rtrl='exact'",
+            r"`r_min` \(=0.5\) is not an option of 'gru', which has: sensitivity='exact'",
         ),
         ("rtu", {"activation": "relo"}, r"`activation` \(='relo'\) must be one of identity, relu"),
         ("mlp", {"activation": "relo"}, r"`activation` \(='relo'\) must be one of identity, relu"),

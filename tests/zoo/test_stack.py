@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import rtrl
 import zoo
 from tests.cases import TWO_LAYERS, CellCase, for_each
 from tests.zoo import forms
@@ -193,12 +194,14 @@ def test_bad_blocks_are_named():
 def test_bad_credit_is_named():
     with pytest.raises(ValueError, match=r"`credit` \(='none'\) must be one of layerwise, exact"):
         zoo.spec("rtu", hidden=2, credit="none")
-    block = zoo.Block(zoo.GRU(2, 3, rtrl="snap1", key=jax.random.key(0)), key=jax.random.key(0))
+    block = zoo.Block(
+        zoo.GRU(2, 3, sensitivity=rtrl.SnAp1(), key=jax.random.key(0)), key=jax.random.key(0)
+    )
     for make in (
         lambda: zoo.Stack([block], credit="exact"),
-        lambda: zoo.spec("gru", hidden=3, layers=2, credit="exact", rtrl="snap1"),
+        lambda: zoo.spec("gru", hidden=3, layers=2, credit="exact", sensitivity="snap1"),
     ):
-        with pytest.raises(ValueError, match=r"`rtrl` \(='snap1'\) of a cell must be 'exact'"):
+        with pytest.raises(ValueError, match=r"`sensitivity` \(=SnAp1\(\)\) of a cell must be"):
             make()
     stack = zoo.get("gru", hidden=2, inputs=2, credit="exact", layers=2)
     with pytest.raises(ValueError, match=r"`x` \(shape \(3,\)\) must have the shape \(2,\)"):

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+import rtrl
 import scan
-from zoo.kinds import AbstractUnstructuredCell, check_rtrl
+from zoo.kinds import AbstractUnstructuredCell
 from zoo.memory import State
 from zoo.parts import Linear, check_sizes
 
@@ -25,7 +26,7 @@ class DeltaNet(AbstractUnstructuredCell):
     Linear in S, with a matrix that turns it: steps are associative, but not entry by entry. On a
     CPU the rank-one updates are made one after another; elsewhere the matrices are combined in a
     tree. Every entry of S may depend on every parameter of k, so that exact RTRL is dense, for
-    small memories; the alternative is `rtrl="uoro"`.
+    small memories; the alternative is `sensitivity=rtrl.UORO()`.
 
     Sources: *Parallelizing Linear Transformers with the Delta Rule over Sequence Length*, Yang et
     al. (2024), section 2.2; *Gated Delta Networks*, Yang et al. (2024), equation 10.
@@ -39,7 +40,7 @@ class DeltaNet(AbstractUnstructuredCell):
     decay_log: Float[Array, ""] | None
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class DeltaNet(AbstractUnstructuredCell):
         *,
         keys: int | None = None,
         gated: bool = False,
-        rtrl: str = "exact",
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
         key: Array,
     ):
         """**Arguments:**
@@ -57,7 +58,7 @@ class DeltaNet(AbstractUnstructuredCell):
         - `hidden`: width of the values and of `y`.
         - `keys`: width of keys and queries; `hidden` by default.
         - `gated`: whether the memory decays.
-        - `rtrl`: `"exact"` or `"uoro"`; see `zoo.AbstractUnstructuredCell`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -74,12 +75,7 @@ class DeltaNet(AbstractUnstructuredCell):
         self.decay_rate = Linear(inputs, 1, key=parts[4]) if gated else None
         self.decay_log = jnp.full((), math.log(0.1)) if gated else None
         self.inputs, self.hidden = inputs, hidden
-        self.rtrl = check_rtrl(rtrl, ("exact", "uoro"))
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
+        self.sensitivity = sensitivity
 
     def init_state(self) -> Float[Array, "hidden keys"]:
         """Zeros."""
@@ -110,7 +106,6 @@ class DeltaNet(AbstractUnstructuredCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.states`."""
         initial = parameters.init_state()
 
         def one_by_one(state, steps):

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from zoo.kinds import AbstractUnstructuredCell, check_rtrl
+import rtrl
+from zoo.kinds import AbstractUnstructuredCell
 from zoo.parts import Linear, check_sizes
 
 
@@ -42,7 +43,7 @@ class DNC(AbstractUnstructuredCell):
     slots: int = eqx.field(static=True)
     word: int = eqx.field(static=True)
     heads: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class DNC(AbstractUnstructuredCell):
         slots: int = 8,
         word: int = 8,
         heads: int = 1,
-        rtrl: str = "exact",
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
         key: Array,
     ):
         """**Arguments:**
@@ -62,7 +63,7 @@ class DNC(AbstractUnstructuredCell):
         - `slots`: number of slots of the memory.
         - `word`: width of a slot.
         - `heads`: number of read heads.
-        - `rtrl`: `"exact"` or `"uoro"`; see `zoo.AbstractUnstructuredCell`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -77,12 +78,7 @@ class DNC(AbstractUnstructuredCell):
         self.output = Linear(hidden + heads * word, hidden, key=keys[2])
         self.inputs, self.hidden = inputs, hidden
         self.slots, self.word, self.heads = slots, word, heads
-        self.rtrl = check_rtrl(rtrl, ("exact", "uoro"))
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
+        self.sensitivity = sensitivity
 
     def init_state(self) -> _Memory:
         """Zeros."""

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import exact_product
-from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+import rtrl
+from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
 
 
@@ -26,14 +26,21 @@ class Elman(AbstractDenseCell):
     b: Float[Array, "hidden one"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+        key: Array,
+    ):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -45,23 +52,10 @@ class Elman(AbstractDenseCell):
         self.w = linear_weights(keys[0], (hidden, 1, inputs), hidden)
         self.u = linear_weights(keys[1], (hidden, 1, hidden), hidden)
         self.b = linear_weights(keys[2], (hidden, 1), hidden)
-        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.w.dtype)
+        self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def transition(
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        return jnp.tanh(exact_product(self.w, x) + recurrent(self.u, state) + self.b)[:, 0]
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state
+        return jnp.tanh(rtrl.exact_product(self.w, x) + recurrent(self.u, state) + self.b)[:, 0]

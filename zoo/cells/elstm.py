@@ -54,15 +54,6 @@ class ELSTM(AbstractDiagonalCell):
         self.w_o = 0.1 * jax.random.normal(keys[5], (hidden, hidden))
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.w_f.dtype)
-
     def update(
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import exact_product
-from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+import rtrl
+from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import Linear, check_sizes, linear_weights
 
 
@@ -20,7 +20,7 @@ class FeLSTM(AbstractDenseCell):
         y = o ⊙ c'
 
     Dense: exact RTRL keeps hidden × parameters numbers; its paper trains it with SnAp-1,
-    `rtrl="snap1"`. See `zoo.AbstractDenseCell`.
+    `sensitivity=rtrl.SnAp1()`. See `zoo.AbstractDenseCell`.
 
     Source: *Exploring the Promise and Limits of Real-Time Recurrent Learning*, Irie et al. (2024),
     appendix A.5.
@@ -33,14 +33,21 @@ class FeLSTM(AbstractDenseCell):
     w_o: Float[Array, "hidden hidden"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+        key: Array,
+    ):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -54,22 +61,13 @@ class FeLSTM(AbstractDenseCell):
         self.b = linear_weights(keys[2], (hidden, 2), inputs)
         self.output = Linear(inputs, hidden, key=keys[3])
         self.w_o = 0.1 * jax.random.normal(keys[4], (hidden, hidden))
-        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.w.dtype)
+        self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def transition(
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`c'`."""
-        f, z = (exact_product(self.w, x) + recurrent(self.u, state) + self.b).T
+        f, z = (rtrl.exact_product(self.w, x) + recurrent(self.u, state) + self.b).T
         f = jax.nn.sigmoid(f)
         return f * state + (1 - f) * jnp.tanh(z)
 

@@ -117,11 +117,6 @@ class FFM(AbstractTwoAxisCell):
         self.learn_decay, self.learn_context = learn_decay, learn_context
 
     @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    @property
     def traces(self) -> int:
         """m."""
         return self.alpha.shape[0]
@@ -154,11 +149,6 @@ class FFM(AbstractTwoAxisCell):
         Shape `[contexts]`, or `[traces, contexts]` with `hadamard`.
         """
         return 2 * jnp.pi / (self.omega if self.context else jnp.zeros_like(self.omega))
-
-    def init_state(self) -> Complex[Array, "traces contexts"]:
-        """Zeros."""
-        dtype = jnp.result_type(self.alpha, jnp.complex64)
-        return jnp.zeros((self.traces, self.contexts), dtype)
 
     def recurrence_parameters(self) -> rtrl.Axes:
         """The decay of every entry; ℓ1 and ℓ2 of every trace."""

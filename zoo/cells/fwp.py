@@ -51,15 +51,6 @@ class FWP(AbstractTwoAxisCell):
         self.inputs, self.hidden = inputs, hidden
 
     @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, "hidden keys"]:
-        """Zeros."""
-        return jnp.zeros((self.hidden, len(self.key)), self.key.dtype)
-
-    @property
     def structure(self) -> rtrl.AbstractStructure:
         """Rows and columns, compressed."""
         return rtrl.TwoAxes(compressed=True)

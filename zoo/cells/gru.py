@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import exact_product
-from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+import rtrl
+from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
 
 
@@ -31,14 +31,21 @@ class GRU(AbstractDenseCell):
     b_u: Float[Array, " hidden"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+        key: Array,
+    ):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -51,27 +58,14 @@ class GRU(AbstractDenseCell):
         self.u = linear_weights(keys[1], (hidden, 3, hidden), hidden)
         self.b = linear_weights(keys[2], (hidden, 3), hidden)
         self.b_u = linear_weights(keys[3], (hidden,), hidden)
-        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.w.dtype)
+        self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def transition(
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        w_r, w_z, w_n = (exact_product(self.w, x) + self.b).T
+        w_r, w_z, w_n = (rtrl.exact_product(self.w, x) + self.b).T
         u_r, u_z, u_n = recurrent(self.u, state).T
         r, z = jax.nn.sigmoid(w_r + u_r), jax.nn.sigmoid(w_z + u_z)
         n = jnp.tanh(w_n + r * (u_n + self.b_u))
         return (1 - z) * n + z * state
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state

@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractDiagonalCell
@@ -46,21 +45,8 @@ class IndRNN(AbstractDiagonalCell):
         self.u = jax.random.uniform(u_key, (hidden,))
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.u.dtype)
-
     def update(
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`h'`."""
         return activation_function(self.activation)(self.drive(x) + self.u * state)
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state

@@ -59,15 +59,6 @@ class LinearAttention(AbstractTwoAxisCell):
         self.second = Linear(hidden, hidden, key=parts[5])
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, "keys hidden_and_one"]:
-        """Zeros."""
-        return jnp.zeros((len(self.key), self.hidden + 1), self.key.dtype)
-
     def recurrence_parameters(self) -> rtrl.Axes:
         """W_k belongs to rows, W_v to columns."""
         return rtrl.Axes(rows=self.key, columns=self.value)

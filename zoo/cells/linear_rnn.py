@@ -43,22 +43,9 @@ class LinearRNN(AbstractLinearCell):
         self.impulse = Linear(inputs, hidden, key=impulse_key)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.gate.weight.dtype)
-
     def coefficients(
         self, x: Float[Array, " inputs"]
     ) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
         """`(g, (1 - g) ⊙ i)`."""
         g = jax.nn.sigmoid(self.gate(x))
         return g, (1 - g) * jnp.tanh(self.impulse(x))
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float
 
-from zoo.kinds import AbstractUnstructuredCell, check_rtrl
+import rtrl
+from zoo.kinds import AbstractUnstructuredCell
 from zoo.parts import check_sizes, linear_weights
 
 State = tuple[Float[Array, " hidden"], Float[Array, " order"]]
@@ -38,7 +39,7 @@ class LMU(AbstractUnstructuredCell):
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
     theta: float = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class LMU(AbstractUnstructuredCell):
         *,
         order: int = 8,
         theta: float = 32.0,
-        rtrl: str = "exact",
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
         key: Array,
     ):
         """**Arguments:**
@@ -56,7 +57,7 @@ class LMU(AbstractUnstructuredCell):
         - `hidden`: number of nonlinear units, and width of `y`.
         - `order`: number of polynomials.
         - `theta`: length of the window, in steps.
-        - `rtrl`: `"exact"` or `"uoro"`; see `zoo.AbstractUnstructuredCell`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -74,12 +75,7 @@ class LMU(AbstractUnstructuredCell):
         self.w_h = linear_weights(keys[3], (hidden, hidden), hidden)
         self.w_m = linear_weights(keys[4], (hidden, order), order)
         self.inputs, self.hidden, self.theta = inputs, hidden, float(theta)
-        self.rtrl = check_rtrl(rtrl, ("exact", "uoro"))
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
+        self.sensitivity = sensitivity
 
     def init_state(self) -> State:
         """Zeros."""

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import exact_product
-from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+import rtrl
+from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
 
 Cells = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
@@ -35,14 +35,21 @@ class LSTM(AbstractDenseCell):
     b: Float[Array, "hidden four"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+        key: Array,
+    ):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -54,12 +61,7 @@ class LSTM(AbstractDenseCell):
         self.w = linear_weights(keys[0], (hidden, 4, inputs), hidden)
         self.u = linear_weights(keys[1], (hidden, 4, hidden), hidden)
         self.b = linear_weights(keys[2], (hidden, 4), hidden)
-        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
+        self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def init_state(self) -> Cells:
         """Zeros."""
@@ -69,7 +71,7 @@ class LSTM(AbstractDenseCell):
     def transition(self, state: Cells, x: Float[Array, " inputs"], recurrent: Recurrent) -> Cells:
         """`(c', h')`."""
         c, h = state
-        i, f, g, o = (exact_product(self.w, x) + recurrent(self.u, h) + self.b).T
+        i, f, g, o = (rtrl.exact_product(self.w, x) + recurrent(self.u, h) + self.b).T
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         return c, jax.nn.sigmoid(o) * jnp.tanh(c)
 

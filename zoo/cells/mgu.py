@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rtrl import exact_product
-from zoo.kinds import AbstractDenseCell, Recurrent, check_rtrl
+import rtrl
+from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
 
 
@@ -29,14 +29,21 @@ class MGU(AbstractDenseCell):
     b: Float[Array, "hidden two"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    rtrl: str = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, rtrl: str = "exact", key: Array):
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        *,
+        sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+        key: Array,
+    ):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `rtrl`: `"exact"`, `"snap1"`, `"rflo"` or `"uoro"`.
+        - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
         - `key`: PRNG key.
 
         **Raises:**
@@ -49,26 +56,13 @@ class MGU(AbstractDenseCell):
         self.u_f = linear_weights(keys[1], (hidden, 1, hidden), hidden)
         self.u_n = linear_weights(keys[2], (hidden, 1, hidden), hidden)
         self.b = linear_weights(keys[3], (hidden, 2), hidden)
-        self.inputs, self.hidden, self.rtrl = inputs, hidden, check_rtrl(rtrl)
-
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.w.dtype)
+        self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def transition(
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        drive_f, drive_n = (exact_product(self.w, x) + self.b).T
+        drive_f, drive_n = (rtrl.exact_product(self.w, x) + self.b).T
         f = jax.nn.sigmoid(drive_f + recurrent(self.u_f, state)[:, 0])
         n = jnp.tanh(drive_n + recurrent(self.u_n, f * state)[:, 0])
         return (1 - f) * state + f * n
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state

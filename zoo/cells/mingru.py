@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractLinearCell
@@ -42,22 +41,9 @@ class MinGRU(AbstractLinearCell):
         self.candidate = Linear(inputs, hidden, key=candidate_key)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.gate.weight.dtype)
-
     def coefficients(
         self, x: Float[Array, " inputs"]
     ) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
         """`(1 - z, z ⊙ (W_h x + b_h))`."""
         z = jax.nn.sigmoid(self.gate(x))
         return 1 - z, z * self.candidate(x)
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state

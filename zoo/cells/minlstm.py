@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractLinearCell
@@ -45,15 +44,6 @@ class MinLSTM(AbstractLinearCell):
         self.candidate = Linear(inputs, hidden, key=keys[2])
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.forget.weight.dtype)
-
     def coefficients(
         self, x: Float[Array, " inputs"]
     ) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
@@ -61,7 +51,3 @@ class MinLSTM(AbstractLinearCell):
         # f / (f + i) as σ(log f - log i): both gates may be far below the smallest number.
         difference = jax.nn.log_sigmoid(self.forget(x)) - jax.nn.log_sigmoid(self.admit(x))
         return jax.nn.sigmoid(difference), jax.nn.sigmoid(-difference) * self.candidate(x)
-
-    def readout(self, state: Float[Array, " hidden"], x: Array) -> Float[Array, " hidden"]:
-        """`h'`."""
-        return state

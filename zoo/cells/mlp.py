@@ -42,11 +42,6 @@ class MLP(AbstractCell):
         self.b = linear_weights(b_key, (hidden,), inputs)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
     def init_state(self) -> tuple[()]:
         """Nothing."""
         return ()

@@ -61,11 +61,6 @@ class MLSTM(AbstractCell):
         self.output = Linear(inputs, hidden, key=parts[4])
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
     def init_state(self) -> State:
         """Zeros, and a very low maximum."""
         dtype, keys = self.gates.dtype, self.key.weight.shape[0]
@@ -101,7 +96,6 @@ class MLSTM(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        """See `zoo.AbstractCell.states`."""
         log_i, log_f, drive = self._projected(parameters, xs)
         start = jnp.broadcast_to(state[1], log_i.shape[1:])
         m, kept = decaying_maximum(log_f, log_i, start, begin)

@@ -36,11 +36,6 @@ class PositionalMLP(AbstractCell):
         self.b = linear_weights(b_key, (hidden,), inputs)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
     def init_state(self) -> Float[Array, ""]:
         """0, the number of steps taken."""
         return jnp.zeros((), self.w.dtype)
@@ -75,6 +70,5 @@ class PositionalMLP(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Float[Array, " time"]:
-        """See `zoo.AbstractCell.states`."""
         check_method(method, ("auto",))
         return positions(state, begin, len(xs)) + 1

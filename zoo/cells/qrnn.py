@@ -44,15 +44,6 @@ class QRNN(AbstractLinearCell):
         self.candidate, self.forget, self.output = (Linear(inputs, hidden, key=k) for k in keys)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        """Zeros."""
-        return jnp.zeros(self.hidden, self.forget.weight.dtype)
-
     def coefficients(
         self, x: Float[Array, " inputs"]
     ) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:

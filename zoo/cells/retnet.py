@@ -59,17 +59,6 @@ class RetNet(AbstractTwoAxisCell):
         self.output = Linear(hidden, hidden, False, key=parts[4])
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Complex[Array, "heads keys values"]:
-        """Zeros."""
-        _, heads, keys, _ = self.key.shape
-        shape = (heads, keys, self.hidden // heads)
-        return jnp.zeros(shape, jnp.result_type(self.key, jnp.complex64))
-
     def recurrence_parameters(self) -> rtrl.Axes:
         """W_k belongs to rows, W_v to columns."""
         return rtrl.Axes(rows=(self.key[0], self.key[1]), columns=self.value)

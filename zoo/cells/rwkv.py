@@ -68,11 +68,6 @@ class RWKV(AbstractCell):
         self.output = linear_weights(keys[4], (hidden, hidden), hidden)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
     def init_state(self) -> State:
         """Zeros, and a very low maximum."""
         zeros = jnp.zeros(self.hidden, self.bonus.dtype)
@@ -110,7 +105,6 @@ class RWKV(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        """See `zoo.AbstractCell.states`."""
         w, key, value, u = parameters
         k, v = xs @ key.T, xs @ value.T
         m, kept = decaying_maximum(jnp.broadcast_to(-w, k.shape), k, state[2], begin)

@@ -94,15 +94,6 @@ class S4D(AbstractTwoAxisCell):
         self.gate = Linear(hidden, hidden, key=keys[6])
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Complex[Array, "hidden states"]:
-        """Zeros."""
-        return jnp.zeros(self.c_real.shape, jnp.result_type(self.c_real, jnp.complex64))
-
     def recurrence_parameters(self) -> rtrl.Axes:
         """`Ā` and `B̄` for every state, W for every feature."""
         eigenvalues = jax.lax.complex(-jnp.exp(self.decay_log), self.frequency)

@@ -73,15 +73,6 @@ class S6(AbstractTwoAxisCell):
         self.gate = linear_weights(keys[6], (hidden, inputs), inputs)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    def init_state(self) -> Float[Array, "hidden states"]:
-        """Zeros."""
-        return jnp.zeros(self.a_log.shape, self.a_log.dtype)
-
     def recurrence_parameters(self) -> rtrl.Axes:
         """A belongs to entries; W_u, W_Δ and b_Δ to channels; W_B to states."""
         step = (self.step_up @ self.step_down, self.step_bias)

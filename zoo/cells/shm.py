@@ -74,11 +74,6 @@ class SHM(AbstractCell):
         self.query = linear_weights(parts[5], (keys, inputs), inputs)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
     def init_state(self) -> State:
         """Zeros."""
         dtype = self.value.dtype
@@ -108,7 +103,6 @@ class SHM(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        """See `zoo.AbstractCell.states`."""
         memory, count = state
         counts = positions(count, begin, len(xs)) % _PERIOD
         c, u = self._coefficients(parameters, xs, counts)

@@ -59,11 +59,6 @@ class SRU(AbstractDiagonalCell):
         self.highway = None if wide else Linear(inputs, hidden, False, key=keys[5])
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
     def init_state(self) -> Cells:
         """Zeros."""
         zeros = jnp.zeros(self.hidden, self.v_forget.dtype)

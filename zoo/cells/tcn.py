@@ -74,11 +74,6 @@ class TCN(AbstractFiniteMemory):
         self.inputs, self.hidden = inputs, hidden
 
     @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    @property
     def reach(self) -> int:
         """The sum over all filters."""
         return sum(c.dilation * (c.weight.shape[1] - 1) for b in self.convolutions for c in b)
@@ -86,7 +81,6 @@ class TCN(AbstractFiniteMemory):
     def respond(
         self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
     ) -> Float[Array, "tokens outputs"]:
-        """See `zoo.AbstractFiniteMemory.respond`."""
         for i, (first, second) in enumerate(self.convolutions):
             through = second(jax.nn.relu(first(tokens, age)), age)
             if i == 0 and self.widen is not None:

@@ -112,11 +112,6 @@ class Transformer(AbstractFiniteMemory):
         self.inputs, self.hidden = inputs, hidden
 
     @property
-    def outputs(self) -> int:
-        """`hidden`."""
-        return self.hidden
-
-    @property
     def reach(self) -> int:
         """The sum over the layers."""
         return sum(layer.bias.shape[1] - 1 for layer in self.layers)
@@ -124,7 +119,6 @@ class Transformer(AbstractFiniteMemory):
     def respond(
         self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
     ) -> Float[Array, "tokens outputs"]:
-        """See `zoo.AbstractFiniteMemory.respond`."""
         z = jax.vmap(self.embed)(tokens)
         for layer in self.layers:
             z = layer(z, age)

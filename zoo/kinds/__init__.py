@@ -4,7 +4,6 @@ from zoo.kinds.choices import check_method as check_method
 from zoo.kinds.dense import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds.dense import AbstractUnstructuredCell as AbstractUnstructuredCell
 from zoo.kinds.dense import Recurrent as Recurrent
-from zoo.kinds.dense import check_rtrl as check_rtrl
 from zoo.kinds.diagonal import AbstractDiagonalCell as AbstractDiagonalCell
 from zoo.kinds.finite import AbstractFiniteMemory as AbstractFiniteMemory
 from zoo.kinds.linear import AbstractLinearCell as AbstractLinearCell
@@ -24,5 +23,4 @@ __all__ = [
     "AbstractTwoAxisCell",
     "AbstractUnstructuredCell",
     "check_method",
-    "check_rtrl",
 ]

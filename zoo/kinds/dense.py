@@ -1,36 +1,45 @@
-"""Recurrences in which every unit may act on every other."""
+"""Nonlinear recurrences in which every unit may act on every other."""
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array
+import jax
+from jaxtyping import Array, Bool
 
 import rtrl
-from zoo.kinds.nonlinear import AbstractNonlinearCell
+import scan
+from zoo.kinds.choices import check_sensitivity
+from zoo.kinds.nonlinear import AbstractNonlinearCell, is_of_units, solved
 from zoo.memory import State
 
 Recurrent = Callable[[Array, Array], Array]
-_LOCAL_PRODUCTS = {"snap1": rtrl.snap1_product, "rflo": rtrl.rflo_product}
 
 
 class AbstractUnstructuredCell(AbstractNonlinearCell):
-    """Any parameters: what RTRL keeps is as large as state times parameters, or random.
+    """Any recurrence: what RTRL keeps is as large as state times parameters, or random.
 
-    `rtrl="exact"` is `rtrl.Dense`, for small cells; `rtrl="uoro"` is `rtrl.UORO`, unbiased, with
-    one number for each of the state and of the parameters.
+    `sensitivity=rtrl.Exact()` is `rtrl.Dense`, for small cells; `rtrl.UORO()` is unbiased, with one
+    number for each of the state and of the parameters.
     """
 
-    rtrl: eqx.AbstractVar[str]
+    sensitivity: eqx.AbstractVar[rtrl.AbstractSensitivity]
+
+    def __check_init__(self):
+        check_sensitivity(self.sensitivity, self.sensitivities)
+
+    @property
+    def sensitivities(self) -> tuple[type[rtrl.AbstractSensitivity], ...]:
+        """The choices of `sensitivity` that the cell takes."""
+        return (rtrl.Exact, rtrl.UORO)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
-        """As `rtrl` says."""
-        return rtrl.UORO() if self.rtrl == "uoro" else rtrl.Dense()
+        return self.sensitivity.structure
 
     @property
     def coupling(self) -> str:
-        """`"dense"`."""
         return "dense"
 
 
@@ -39,16 +48,26 @@ class AbstractDenseCell(AbstractUnstructuredCell):
 
     A cell states `transition`, and with it what its RTRL forms follow across a segment's start:
 
-    | `rtrl` | follows | numbers kept for n units, P parameters |
+    | `sensitivity` | follows | numbers kept for n units, P parameters |
     |---|---|---|
-    | `"exact"` | everything | n P |
-    | `"snap1"` | the path from each unit to itself (Menick et al., 2021) | P |
-    | `"rflo"` | what the cell keeps without its recurrent products (Murray, 2019) | P |
-    | `"uoro"` | everything, in an unbiased random rank-one form (Tallec & Ollivier, 2018) | n + P |
+    | `rtrl.Exact()` | everything | n P |
+    | `rtrl.SnAp1()` | the path from each unit to itself (Menick et al., 2021) | P |
+    | `rtrl.RFLO()` | what the cell keeps without its recurrent products (Murray, 2019) | P |
+    | `rtrl.UORO()` | everything, as a random outer product (Tallec & Ollivier, 2018) | n + P |
 
     Inside a segment the gradient is exact whatever the choice, so longer segments mean less
     approximation. Leading axes of the parameters that `transition` uses are the units.
     """
+
+    def __check_init__(self):
+        # What is kept by unit is laid out here already, so that a parameter that does not start
+        # with the units is refused when the cell is made.
+        if isinstance(self.structure, rtrl.Diagonal):
+            jax.eval_shape(self.rtrl_init)
+
+    @property
+    def sensitivities(self) -> tuple[type[rtrl.AbstractSensitivity], ...]:
+        return (rtrl.Exact, rtrl.SnAp1, rtrl.RFLO, rtrl.UORO)
 
     @abstractmethod
     def transition(self, state: State, x: Array, recurrent: Recurrent) -> State:
@@ -68,21 +87,41 @@ class AbstractDenseCell(AbstractUnstructuredCell):
         """
 
     def update(self, state: State, x: Array) -> State:
-        """See `zoo.AbstractCell.update`."""
         return self.transition(state, x, rtrl.exact_product)
 
-    @property
-    def structure(self) -> rtrl.AbstractStructure:
-        """As `rtrl` says."""
-        return rtrl.Diagonal() if self.rtrl in _LOCAL_PRODUCTS else super().structure
-
     def surrogate_update(self, state: State, x: Array) -> State:
-        """See `zoo.kinds.AbstractNonlinearCell.surrogate_update`."""
-        return self.transition(state, x, _LOCAL_PRODUCTS.get(self.rtrl, rtrl.exact_product))
+        """`update`, with the derivatives that the sensitivities follow.
+
+        **Arguments:**
+
+        - `state`: the previous state.
+        - `x`: the input, shape `[inputs]`.
+
+        **Returns:**
+
+        The next state.
+        """
+        return self.transition(state, x, self.sensitivity.product)
+
+    def surrogate_states(
+        self,
+        parameters: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        states: State,
+    ) -> State:
+        if not isinstance(self.structure, rtrl.Diagonal):
+            return self.states(parameters, state, xs, begin)
+        if not is_of_units(state):
+            update, initial = parameters.surrogate_update, parameters.init_state()
+            return scan.sequential(update, state, xs, begin, initial=initial)[1]
+        # No unit acts on another any more, so the derivatives are those of units. The values stay
+        # those of the cell, which are known.
+        return solved(
+            scan.nonlinear, _surrogate_update, parameters, state, xs, begin, states=states
+        )
 
 
-def check_rtrl(value: str, choices: tuple[str, ...] = ("exact", "snap1", "rflo", "uoro")) -> str:
-    """The value of the option `rtrl`, or `ValueError` with those there are."""
-    if value not in choices:
-        raise ValueError(f"`rtrl` (={value!r}) must be one of {', '.join(choices)}.")
-    return value
+def _surrogate_update(cell: AbstractDenseCell, state: State, x: Array) -> State:
+    return cell.surrogate_update(state, x)

@@ -53,7 +53,6 @@ class AbstractFiniteMemory(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.step`."""
         self._check(x.shape, (self.inputs,), "x")
         state, ys = self.scan(state, x[None], jnp.asarray(begin)[None])
         return state, ys[0]
@@ -61,7 +60,6 @@ class AbstractFiniteMemory(AbstractMemory):
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.scan`."""
         self._check_sequence(xs, begin)
         (past, count), time = state, len(xs)
         tokens = jnp.concatenate([past, xs])
@@ -85,7 +83,6 @@ class AbstractFiniteMemory(AbstractMemory):
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_step`."""
         state, sensitivity = jax.lax.stop_gradient(carry)
         state, y = self.step(state, x, begin)
         return (jax.lax.stop_gradient(state), sensitivity), y
@@ -93,7 +90,6 @@ class AbstractFiniteMemory(AbstractMemory):
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
-        """See `zoo.AbstractMemory.rtrl_scan`."""
         state, sensitivity = jax.lax.stop_gradient(carry)
         state, ys = self.scan(state, xs, begin)
         return (jax.lax.stop_gradient(state), sensitivity), ys

@@ -4,19 +4,25 @@ from abc import abstractmethod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 import rtrl
 import scan
 from zoo.cell import AbstractCell
 from zoo.memory import State
+from zoo.parts import real_dtype
 
 
 class AbstractLinearCell(AbstractCell):
     """Linear with coefficients that depend on the input: `h_t = a(x_t) ⊙ h_{t-1} + b(x_t)`.
 
-    A cell states `coefficients` and an `init_state` of zeros.
+    A cell states `coefficients`, and an `init_state` of zeros where the state is not one of
+    `hidden` real numbers.
     """
+
+    def init_state(self) -> State:
+        return jnp.zeros(self.hidden, real_dtype(self))
 
     @abstractmethod
     def coefficients(self, x: Array) -> tuple[Array, Array]:
@@ -32,7 +38,6 @@ class AbstractLinearCell(AbstractCell):
         """
 
     def update(self, state: State, x: Array) -> State:
-        """See `zoo.AbstractCell.update`."""
         a, b = self.coefficients(x)
         return a * state + b
 
@@ -53,6 +58,5 @@ class AbstractLinearCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.states`."""
         a, b = jax.vmap(parameters.coefficients)(xs)
         return scan.linear(a, b, state, begin, method=method)

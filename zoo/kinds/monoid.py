@@ -73,7 +73,6 @@ class AbstractMonoidCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.states`."""
         cell, initial = parameters, parameters.init_state()
 
         def in_a_loop(state, elements):

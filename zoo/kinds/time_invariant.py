@@ -30,7 +30,6 @@ class AbstractTimeInvariantCell(AbstractCell):
         """
 
     def init_state(self) -> State:
-        """Zeros."""
         a, _ = jax.eval_shape(self.matrices)
         return jnp.zeros(a.shape, a.dtype)
 
@@ -49,7 +48,6 @@ class AbstractTimeInvariantCell(AbstractCell):
         return a, _drive(m, x[None])[0]
 
     def update(self, state: State, x: Array) -> State:
-        """See `zoo.AbstractCell.update`."""
         a, b = self.coefficients(x)
         return a * state + b
 
@@ -70,7 +68,6 @@ class AbstractTimeInvariantCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.states`."""
         a, m = parameters
         return scan.linear(a, _drive(m, xs), state, begin, method=method)
 

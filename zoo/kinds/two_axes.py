@@ -2,24 +2,37 @@
 
 from abc import abstractmethod
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 import rtrl
 import scan
 from zoo.cell import AbstractCell
 from zoo.memory import State
+from zoo.parts import real_dtype
 
 
 class AbstractTwoAxisCell(AbstractCell):
     """Linear, with a matrix as state: `S_t = a_t ⊙ S_{t-1} + b_t`, entry by entry.
 
-    A cell states `init_state` (zeros), `recurrence_parameters`, its parameters as `rtrl.Axes`, and
-    `coefficients`. See `rtrl.TwoAxes` for the sensitivities.
+    A cell states `recurrence_parameters`, as `rtrl.Axes`, and `coefficients`. The state begins with
+    zeros. See `rtrl.TwoAxes` for the sensitivities.
     """
+
+    def init_state(self) -> State:
+        xs = jax.ShapeDtypeStruct((1, self.inputs), real_dtype(self))
+        a, b = jax.eval_shape(lambda x: self.coefficients(self.recurrence_parameters(), x), xs)
+        return jnp.zeros(b.shape[1:], jnp.result_type(a, b))
 
     @abstractmethod
     def recurrence_parameters(self) -> rtrl.Axes:
-        """The parameters of the recurrence, by the axis that they belong to."""
+        """The parameters of the recurrence, by the axis that they belong to.
+
+        **Returns:**
+
+        Axes of functions of the cell's own parameters.
+        """
 
     @abstractmethod
     def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
@@ -37,7 +50,6 @@ class AbstractTwoAxisCell(AbstractCell):
         """
 
     def update(self, state: State, x: Array) -> State:
-        """See `zoo.AbstractCell.update`."""
         a, b = self.coefficients(self.recurrence_parameters(), x[None])
         return (a[0] if a.ndim == b.ndim else a) * state + b[0]
 
@@ -54,6 +66,5 @@ class AbstractTwoAxisCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        """See `zoo.AbstractCell.states`."""
         a, b = self.coefficients(parameters, xs)
         return scan.linear(a, b, state, begin, method=method)

@@ -1,9 +1,8 @@
-"""Approximations of RTRL for dense recurrences: which paths of influence are followed.
+"""Recurrent products `U h` with the same value and different derivatives.
 
-The recurrent products of a dense cell, `U h`, let every unit act on every other. An approximation
-follows some of those paths only. It is written as a product with the same value and another
-derivative: under it the recurrence looks like one whose units do not talk to each other, and
-`rtrl.Diagonal` derives its sensitivity like any other, with the parameters' own size.
+They let every unit of a dense cell act on every other. An approximation of RTRL follows some of
+those paths only: under its product the recurrence looks like one whose units do not talk to each
+other, and `rtrl.Diagonal` derives its sensitivity like any other, with the parameters' own size.
 """
 
 import jax
@@ -27,6 +26,7 @@ def exact_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
     Shape `[hidden, gates]`.
     """
     hidden, gates, width = matrix.shape
+    # As one matrix: a product over the last of three axes is a batch of small ones to XLA.
     return (matrix.reshape(hidden * gates, width) @ h).reshape(hidden, gates)
 
 
@@ -48,6 +48,8 @@ def snap1_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
 
     Shape `[hidden, gates]`.
     """
+    # The first term has the value, and the parameters' derivative. The second is zero, and its
+    # derivative is the diagonal of U: the one path that is followed.
     constant = jax.lax.stop_gradient(h)
     own = jax.lax.stop_gradient(jnp.diagonal(matrix, axis1=0, axis2=2).T)
     return exact_product(matrix, constant) + own * (h - constant)[:, None]

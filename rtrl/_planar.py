@@ -1,4 +1,4 @@
-"""Probing a recurrence with cotangents, and arithmetic on sensitivities: what structures share."""
+"""Arithmetic on the leaves of a sensitivity: real arrays, or pairs of them for complex ones."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -7,10 +7,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Complex, Float, PyTree
+from jaxtyping import Array, Complex, Float
 
-Pullback = Callable[[Any], tuple[Any, Any]]
-EXACTLY = jax.lax.Precision.HIGHEST  # in float32 on a GPU too
+# On a GPU the default product of float32 arrays has ten bits of mantissa. Sensitivities go through
+# one product per segment, thousands in a row, and their errors add up.
+EXACTLY = jax.lax.Precision.HIGHEST
 
 
 class Planar(eqx.Module):
@@ -51,6 +52,7 @@ def multiply(factor: Array, trace: Trace) -> Trace:
     if not jnp.iscomplexobj(factor):
         f = expand(factor, trace.real)
         return Planar(f * trace.real, f * trace.imag)
+    # Four real products, written out: see `Planar`.
     re, im = expand(factor.real, trace.real), expand(factor.imag, trace.real)
     return Planar(re * trace.real - im * trace.imag, re * trace.imag + im * trace.real)
 
@@ -75,6 +77,7 @@ def bilinear(
         return product(trace, tangent), None
     if not jnp.iscomplexobj(tangent):
         return product(trace.real, tangent), product(trace.imag, tangent)
+    # No conjugate: this is the derivative times the tangent, and the derivative is holomorphic.
     real = product(trace.real, tangent.real) - product(trace.imag, tangent.imag)
     return real, product(trace.real, tangent.imag) + product(trace.imag, tangent.real)
 
@@ -106,34 +109,3 @@ def contract_trailing(trace: Array, tangent: Array, units: int) -> Array:
 def expand(factor: Array, like: Array) -> Array:
     """Append axes of length 1, so that `factor` broadcasts over the trailing axes of `like`."""
     return factor.reshape(factor.shape + (1,) * (like.ndim - factor.ndim))
-
-
-def derivative(pullback: Pullback, probe: PyTree) -> tuple[PyTree, PyTree]:
-    """Immediate and state Jacobian along a probe; complex where the state is.
-
-    JAX's pullback of a real parameter is the real part of cotangent × derivative: a complex state
-    needs a second probe for the imaginary part.
-
-    **Arguments:**
-
-    - `pullback`: of a segment, from the cotangent of the end state.
-    - `probe`: a pytree like the state.
-
-    **Returns:**
-
-    `(immediate, jacobian)`, like the parameters and like the state; where the state is complex
-    the leaves of `immediate` are `Planar`.
-    """
-    immediate, jacobian = pullback(probe)
-    if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(probe)):
-        imaginary = immediate
-        if not all(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(immediate)):
-            imaginary, _ = pullback(jax.tree.map(lambda p: -1j * p, probe))
-        immediate = jax.tree.map(_planar, immediate, imaginary)
-    return immediate, jacobian
-
-
-def _planar(real: Array, imaginary: Array) -> Planar:
-    if jnp.iscomplexobj(real):
-        return Planar(real.real, real.imag)
-    return Planar(real, imaginary)

@@ -1,0 +1,166 @@
+"""A segment of a recurrence with the gradient of its whole past: supply, run, roll."""
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, PyTree
+
+import scan
+from rtrl.structure import AbstractStructure, roll, supply
+
+
+class AbstractRecurrence(eqx.Module):
+    """What RTRL needs of a recurrence `h_t = f(θ, h_{t-1}, x_t)`.
+
+    Every cell of the zoo is one. Anything else that changes a state step by step can be: state
+    these three, and `rtrl.segment` gives it the gradient of its whole past.
+    """
+
+    @property
+    @abstractmethod
+    def structure(self) -> AbstractStructure:
+        """How the recurrence's units depend on one another."""
+
+    @abstractmethod
+    def init_state(self) -> PyTree:
+        """The state at the beginning of an episode.
+
+        **Returns:**
+
+        A pytree of arrays; a constant, not a function of parameters.
+        """
+
+    @abstractmethod
+    def states(
+        self, parameters: PyTree, state: PyTree, xs: PyTree, begin: Bool[Array, " time"] | None
+    ) -> PyTree:
+        """The states after every step, as a function of the recurrence's parameters.
+
+        **Arguments:**
+
+        - `parameters`: those that sensitivities are kept of, and whatever else is needed.
+        - `state`: the state carried in.
+        - `xs`: inputs; every leaf has a leading time axis.
+        - `begin`: shape `[time]`, or `None`. Where true, the state is replaced by `init_state()`
+          before the step.
+
+        **Returns:**
+
+        The states, with a leading time axis.
+        """
+
+    def surrogate_states(
+        self,
+        parameters: PyTree,
+        state: PyTree,
+        xs: PyTree,
+        begin: Bool[Array, " time"] | None,
+        states: PyTree,
+    ) -> PyTree:
+        """`states`, with the derivatives that the sensitivities follow: the exact ones by default.
+
+        An approximation of RTRL returns the same values with other derivatives.
+
+        **Arguments:** those of `states`, and
+
+        - `states`: what `states` returned. A recurrence that is a loop need not run it again.
+
+        **Returns:**
+
+        The states, with a leading time axis.
+        """
+        return self.states(parameters, state, xs, begin)
+
+    def end_state(self, states: PyTree) -> PyTree:
+        """The state after the last step: the last of `states` by default.
+
+        **Arguments:**
+
+        - `states`: what `states` returned.
+
+        **Returns:**
+
+        A pytree like `init_state()`.
+        """
+        return jax.tree.map(lambda h: h[-1], states)
+
+
+def segment(
+    recurrence: AbstractRecurrence,
+    parameters: PyTree,
+    carry: tuple[Any, Any],
+    xs: PyTree,
+    begin: Bool[Array, " time"] | None = None,
+    *,
+    products: bool = False,
+) -> tuple[tuple[Any, Any], PyTree]:
+    """A segment of a recurrence: BPTT inside it, the sensitivity across its start.
+
+    Whatever is computed from the states has the gradient of the whole past with respect to
+    `parameters`, and of the present segment with respect to `xs`.
+
+    ```python
+    class Leak(rtrl.AbstractRecurrence):
+        @property
+        def structure(self):
+            return rtrl.Diagonal()
+
+        def init_state(self):
+            return jnp.zeros(3)
+
+        def states(self, parameters, state, xs, begin):
+            return scan.linear(parameters["a"], xs @ parameters["w"].T, state, begin)
+
+    def loss(parameters, carry, xs):
+        carry, states = rtrl.segment(Leak(), parameters, carry, xs)
+        return jnp.sum(states**2), carry
+    ```
+
+    **Arguments:**
+
+    - `recurrence`: the recurrence.
+    - `parameters`: its parameters, and whatever else its `states` needs: what `rtrl.init` was given
+      to make the sensitivity.
+    - `carry`: `(state, sensitivity)` at the segment's start.
+    - `xs`: inputs; every leaf has a leading time axis.
+    - `begin`: shape `[time]`, or `None` for no episode border.
+    - `products`: see `rtrl.supply`.
+
+    **Returns:**
+
+    `(carry, states)`: the carry at the segment's end, under `stop_gradient`, and what
+    `recurrence.states` returned.
+    """
+    # What is carried in was computed in an earlier segment, perhaps with older parameters: its
+    # derivative is the sensitivity, and a second path through it would count the past twice.
+    start, sensitivity = jax.lax.stop_gradient(carry)
+    supplied_sensitivity = sensitivity
+    if begin is not None:
+        # The scan resets its start by itself, but the supplied state has to be a constant there:
+        # a sensitivity with a NaN would make the gradient NaN though it is multiplied by zero.
+        start = scan.reset(begin[0], recurrence.init_state(), start)
+        supplied_sensitivity = recurrence.structure.reset(begin[0], sensitivity)
+    supplied = supply(
+        recurrence.structure, parameters, start, supplied_sensitivity, products=products
+    )
+    states = recurrence.states(parameters, supplied, xs, begin)
+
+    def surrogate_end(parameters, state, known, begin):
+        xs, states = known
+        return recurrence.end_state(
+            recurrence.surrogate_states(parameters, state, xs, begin, states)
+        )
+
+    # The roll differentiates by itself. Without the constants a gradient of the loss would go
+    # through those derivatives too, only to be thrown away at the carry.
+    parameters, start, known = _constant((parameters, start, (xs, states)))
+    sensitivity = roll(
+        recurrence.structure, surrogate_end, parameters, start, sensitivity, known, begin
+    )
+    return jax.lax.stop_gradient((recurrence.end_state(states), sensitivity)), states
+
+
+def _constant(tree: PyTree) -> PyTree:
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

@@ -1,0 +1,226 @@
+"""Forward mode and its mixtures with reverse mode, against autodiff through a plain loop."""
+
+import functools
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scan
+from tests.cases import slow_but
+from tests.scan.test_linear import METHODS, case, loop, normal
+from tests.scan.test_nonlinear import FLAGS, PARAMETERS, RECURRENCES, XS
+from tests.scan.test_nonlinear import platform as platform
+
+TIME = 5
+every_method = pytest.mark.parametrize("method", slow_but(["auto"], METHODS))
+
+
+def assert_close(got, expected):
+    jax.tree.map(
+        lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-9, atol=1e-10), got, expected
+    )
+
+
+def directions(arguments, seed=0):
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(lambda x: normal(rng, x.shape, jnp.iscomplexobj(x)), arguments)
+
+
+def energy(function):
+    """A loss that is not quadratic, of the solution."""
+    return lambda arguments: jnp.sum(jnp.sin(jnp.abs(function(*arguments)) ** 2))
+
+
+def orders(function, arguments, tangents):
+    """Derivatives of first and second order, by every mode and mixture of two."""
+    loss = energy(function)
+
+    def inner(one, other):
+        pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+        return sum(jnp.sum((a * b).real) for a, b in pairs)
+
+    _, tangent = jax.jvp(function, arguments, tangents)
+    _, tangent_of = jax.linearize(function, *arguments)
+    slope = lambda x: jax.jvp(loss, (x,), (tangents,))[1]  # noqa: E731
+    return {
+        "tangent": (tangent, tangent_of(*tangents)),
+        "gradient": jax.grad(loss)(arguments),
+        "forward over reverse": jax.jvp(jax.grad(loss), (arguments,), (tangents,))[1],
+        "reverse over forward": jax.grad(slope)(arguments),
+        "reverse over reverse": jax.grad(lambda x: inner(jax.grad(loss)(x), tangents))(arguments),
+        "remembered": jax.grad(jax.checkpoint(loss))(arguments),
+    }
+
+
+@every_method
+@pytest.mark.parametrize("reverse", slow_but([False], [False, True]))
+@pytest.mark.parametrize("varies", slow_but([True], [False, True]))
+@pytest.mark.parametrize("is_complex", slow_but([True], [False, True]))
+def test_all_orders_of_linear_are_those_of_the_loop(method, reverse, varies, is_complex):
+    a, b, h0, _, _ = case(0, TIME, (2,), is_complex, varies)
+    begin = jnp.arange(TIME) == 2
+    arguments = (a, b, h0)
+
+    def derivatives(function):
+        solve = lambda *x: function(*x, begin, reverse=reverse)  # noqa: E731
+        return jax.jit(lambda: orders(solve, arguments, directions(arguments)))()
+
+    assert_close(derivatives(functools.partial(scan.linear, method=method)), derivatives(loop))
+
+
+@pytest.mark.parametrize("wanted", slow_but([1], [0, 1, 2]))
+@pytest.mark.parametrize("method", ["sequential", "associative"])
+def test_jacobians_and_hessians_of_one_argument(wanted, method):
+    """What is not differentiated has no tangent; `jacfwd` is a `vmap` over tangents only."""
+    arguments = case(1, TIME, (2,), False, True)[:3]
+
+    def derivatives(function):
+        value = lambda x: function(*arguments[:wanted], x, *arguments[wanted + 1 :])  # noqa: E731
+        loss = lambda x: jnp.sum(jnp.sin(value(x)))  # noqa: E731
+        x = arguments[wanted]
+        return jax.jit(lambda: (jax.jacfwd(value)(x), jax.jacrev(value)(x), jax.hessian(loss)(x)))()
+
+    got = derivatives(functools.partial(scan.linear, method=method))
+    expected = derivatives(loop)
+    assert_close(got, expected)
+
+
+AXES = [(None, 0, 0, 0), (0, 1, None, None), (1, 2, 1, 1), (0, None, None, None), (None, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("axes", slow_but([AXES[0]], AXES, several=False), ids=str)
+@every_method
+def test_under_vmap_in_any_position(axes, method):
+    rng = np.random.default_rng(2)
+    begin = rng.random((3, TIME)) < 0.3
+    shapes = (TIME, 2), (TIME, 2), (2,)
+
+    def stacked(value, axis):
+        return jnp.asarray(value[0] if axis is None else np.moveaxis(value, 0, axis))
+
+    a, b, h0 = (
+        stacked(0.8 * rng.normal(size=(3, *shape)), axis)
+        for shape, axis in zip(shapes, axes, strict=False)
+    )
+    begin = stacked(begin, axes[3])
+
+    def derivatives(function):
+        many = jax.vmap(function, axes)
+        solve = lambda a, b, h0: many(a, b, h0, begin)  # noqa: E731
+        return jax.jit(lambda: orders(solve, (a, b, h0), directions((a, b, h0))))()
+
+    assert_close(derivatives(functools.partial(scan.linear, method=method)), derivatives(loop))
+
+
+def test_inside_a_loop_of_segments():
+    a, b, h0, _, _ = case(3, 6, (2,), False, True)
+
+    def whole(function):
+        def run(a, b, h0):
+            def segment(h, part):
+                states = function(*part, h)
+                return states[-1], states
+
+            return jax.lax.scan(segment, h0, (a.reshape(2, 3, 2), b.reshape(2, 3, 2)))[1]
+
+        return jax.jit(lambda: orders(run, (a, b, h0), directions((a, b, h0))))()
+
+    assert_close(whole(scan.linear), whole(loop))
+
+
+def test_a_gradient_in_the_drive_alone_reads_no_states():
+    """Discounted returns: the coefficients are constants, and their cotangents are not computed."""
+    a, b, h0, _, weight = case(4, TIME, (2,), False, True)
+    loss = lambda b: jnp.sum(weight * scan.linear(a, b, h0, method="sequential"))  # noqa: E731
+    assert "dynamic_slice" not in str(jax.make_jaxpr(jax.grad(loss))(b))
+    np.testing.assert_allclose(
+        jax.grad(loss)(b), jax.grad(lambda b: jnp.sum(weight * loop(a, b, h0)))(b), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", ["auto"])
+def test_exported_for_another_platform(method):
+    a, b, h0, begin, _ = case(5, TIME, (2,), False, True)
+
+    def hessian(b):
+        return jax.hessian(lambda b: jnp.sum(scan.linear(a, b, h0, begin, method=method) ** 3))(b)
+
+    exported = jax.export.export(jax.jit(hessian), platforms=["cpu", "cuda"])(b)
+    np.testing.assert_allclose(exported.call(b), jax.jit(hessian)(b), rtol=1e-12)
+
+
+def by_newton(*arguments, **options):
+    return scan.newton(*arguments, **options)[0]
+
+
+@pytest.mark.quick_rows(2)
+@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
+@pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
+def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
+    update, state, coupling = RECURRENCES[name]
+    options = {"begin": FLAGS, "initial": jax.tree.map(jnp.ones_like, state)}
+    arguments = PARAMETERS, state, XS
+
+    def flat(states):
+        return jnp.concatenate([h.reshape(len(FLAGS), -1) for h in jax.tree.leaves(states)], 1)
+
+    def ours(p, state, xs):
+        return flat(solve(update, p, state, xs, coupling=coupling, **options))
+
+    def plain(p, state, xs):
+        return flat(scan.sequential(lambda h, x: update(p, h, x), state, xs, **options)[1])
+
+    def derivatives(function):
+        return jax.jit(lambda: orders(function, arguments, directions(arguments)))()
+
+    assert_close(derivatives(ours), derivatives(plain))
+
+
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("width", slow_but([2], [1, 2]))
+@pytest.mark.parametrize("reverse", [False, True])
+def test_all_orders_of_blocks_are_those_of_the_loop(width, reverse, platform):
+    rng = np.random.default_rng(width)
+    shapes = (TIME, 3, width, width), (TIME, 3, width), (3, width)
+    arguments = tuple(jnp.asarray(0.5 * rng.normal(size=shape)) for shape in shapes)
+    begin = jnp.arange(TIME) == 2
+
+    def plain(a, b, h0):
+        def step(h, inputs):
+            a_t, b_t, begin_t = inputs
+            h = jnp.einsum("uij,uj->ui", a_t, jnp.where(begin_t, 0, h)) + b_t
+            return h, h
+
+        return jax.lax.scan(step, h0, (a, b, begin), reverse=reverse)[1]
+
+    def derivatives(function):
+        return jax.jit(lambda: orders(function, arguments, directions(arguments)))()
+
+    ours = lambda a, b, h0: scan.blocks(a, b, h0, begin, reverse=reverse)  # noqa: E731
+    assert_close(derivatives(ours), derivatives(plain))
+
+
+@pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
+def test_what_a_step_closes_over_is_a_parameter(solve):
+    """Arrays of integers too, under `jit`, `vmap` and in a loop, in either mode."""
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(TIME, 3)))
+
+    def states(w, permutation, by):
+        update = lambda p, h, x: jnp.tanh(p * h + (w * x)[permutation])  # noqa: E731
+        if by is None:
+            return scan.sequential(lambda h, x: update(0.5, h, x), jnp.zeros(3), xs)[1]
+        return by(update, jnp.array(0.5), jnp.zeros(3), xs)
+
+    def derivatives(by):
+        def one(w, permutation):
+            value = lambda w: states(w, permutation, by)  # noqa: E731
+            return jax.jacrev(value)(w), jax.jacfwd(value)(w)
+
+        w, permutations = jnp.array([1.0, -0.5, 2.0]), jnp.array([[0, 1, 2], [2, 0, 1]])
+        looped = lambda: jax.lax.map(lambda p: one(w, p), permutations)  # noqa: E731
+        return jax.jit(looped)(), jax.jit(jax.vmap(one, (None, 0)))(w, permutations)
+
+    assert_close(derivatives(solve), derivatives(None))

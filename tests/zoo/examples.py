@@ -202,6 +202,9 @@ class Network(eqx.Module):
         self.memory = memory
         self.head = eqx.nn.Linear(memory.outputs, 2, key=head_key)
 
+    def init_state(self):
+        return self.memory.init_state()
+
     def before(self, x):
         return jnp.tanh(self.encoder(x))
 

@@ -1,6 +1,7 @@
 """The forms of a memory with values and gradients, the plain loop they are compared with, draws.
 
-`reference` is autodiff through a `lax.scan` of `update` and `readout` and uses nothing else of the
+`zoo.prove` does the like in one batch, for any memory; here hypothesis draws what happens when.
+`reference` is autodiff through the plain loop of `zoo.proofs`, which uses nothing else of the
 library. Its `cuts` are traced: where true, no gradient flows back from that step into the state.
 Every function is compiled once per memory and length; seeds and reset patterns are data.
 """
@@ -10,65 +11,19 @@ import functools
 import equinox as eqx
 import hypothesis.strategies as st
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-import zoo
 from tests.zoo.examples import Network
+from zoo.proofs import difference, of_state, plain_loop, plain_step, total
 
 TIME, INPUTS, HIDDEN = 12, 3, 4
 LENGTHS = (1, 4, 12)
 
 
-def plain(memory, state, x):
-    """One step, from the definition."""
-    if isinstance(memory, zoo.Stack):
-        states = []
-        for block, inner in zip(memory.blocks, state, strict=True):
-            inner, y = plain(block.cell, inner, block.before(x))
-            states.append(inner)
-            x = block.after(x, y)
-        return tuple(states), x
-    if isinstance(memory, zoo.Windowed):
-        past, inner = state
-        seen = jnp.concatenate([past, x[None]])
-        inner, y = plain(memory.cell, inner, seen.ravel())
-        return (seen[1:], inner), y
-    if isinstance(memory, zoo.AbstractFiniteMemory):
-        past, count = state
-        age = jnp.arange(len(past) + 1) - len(past) + count
-        seen = jnp.concatenate([past, x[None]])
-        y = memory.respond(seen, age)[-1]
-        return (seen[1:], jnp.minimum(count + 1, len(past))), y
-    if isinstance(memory, Network):
-        state, y = plain(memory.memory, state, memory.before(x))
-        return state, memory.head(y)
-    state = memory.update(state, x)
-    return state, memory.readout(state, x)
-
-
-def loop(memory, state, xs, begin, cuts):
-    """All states and outputs, one step after another."""
-    initial = (memory.memory if isinstance(memory, Network) else memory).init_state()
-
-    def step(state, inputs):
-        x, begin_t, cut = inputs
-        state = jax.tree.map(lambda h: jnp.where(cut, jax.lax.stop_gradient(h), h), state)
-        state = jax.tree.map(lambda i, h: jnp.where(begin_t, i, h), initial, state)
-        state, y = plain(memory, state, x)
-        return state, (state, y)
-
-    return jax.lax.scan(step, state, (xs, begin, cuts))[1]
-
-
-def total(ys, weights):
-    """A loss that is a sum over steps, and not linear in the outputs."""
-    return jnp.sum(weights * jnp.sin(ys)) + jnp.sum(weights**2 * ys)
-
-
-def of_state(state):
-    """A loss of a state."""
-    return sum((jnp.sum((h * h.conj()).real) for h in jax.tree.leaves(state)), start=0.0)
+@plain_step.register
+def _(memory: Network, state, x):
+    state, y = plain_step(memory.memory, state, memory.before(x))
+    return state, memory.head(y)
 
 
 @eqx.filter_jit
@@ -77,7 +32,7 @@ def reference(memory, state, xs, begin, weights, cuts, on_state=0.0):
 
     def loss(arguments):
         memory, state, xs = arguments
-        states, ys = loop(memory, state, xs, begin, cuts)
+        states, ys = plain_loop(memory, state, xs, begin, cuts, across="nothing")
         end = jax.tree.map(lambda h: h[-1], states)
         return total(ys, weights) + on_state * of_state(end), (states, ys)
 
@@ -224,16 +179,8 @@ def borders(time=TIME):
 
 def assert_close(got, expected, relative=1e-9, where=""):
     """Leaf by leaf: the largest difference against the largest expected value of that leaf."""
-    got, expected = (jax.tree_util.tree_leaves_with_path(tree) for tree in (got, expected))
-    assert [path for path, _ in got] == [path for path, _ in expected]
-    for (path, g), (_, e) in zip(got, expected, strict=True):
-        g, e = np.asarray(g), np.asarray(e)
-        name = f"{where}{jax.tree_util.keystr(path)}"
-        assert g.shape == e.shape, f"{name}: {g.shape} against {e.shape}"
-        assert np.all(np.isfinite(g)), f"{name} is not finite"
-        if e.size:
-            error, scale = np.max(np.abs(g - e)), np.max(np.abs(e))
-            assert error <= relative * scale + 1e-13, f"{name}: {error:.1e} of {scale:.1e}"
+    number, path = difference(got, expected)
+    assert number <= relative, f"{where}{path}: {number:.1e}"
 
 
 def split(gradient, names):

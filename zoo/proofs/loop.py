@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from zoo.cell import AbstractCell
 from zoo.kinds.finite import AbstractFiniteMemory
-from zoo.memory import AbstractMemory, State
+from zoo.memory import State
 from zoo.stack import Stack
 from zoo.windowed import Windowed
 
@@ -95,7 +95,7 @@ def _(memory: Windowed, state, x):
 
 
 def plain_loop(
-    memory: AbstractMemory,
+    memory: Any,
     state: State,
     xs: Float[Array, "time inputs"],
     begin: Bool[Array, " time"],
@@ -107,7 +107,7 @@ def plain_loop(
 
     **Arguments:**
 
-    - `memory`: the memory.
+    - `memory`: a memory, or anything else with an `init_state` that `plain_step` takes.
     - `state`: the state carried in.
     - `xs`: inputs, shape `[time, inputs]`.
     - `begin`: shape `[time]`.

@@ -55,12 +55,13 @@ def s6(c):
     state, a = np.zeros(c.a_log.shape), -np.exp(c.a_log)
     for x in XS:
         u = silu(c.input @ x)
-        step = softplus(c.step_up @ (c.step_down @ x) + c.step_bias)
+        r = x if c.reads == "input" else u
+        step = softplus(c.step_up @ (c.step_down @ r) + c.step_bias)
         for i in range(4):
             for j in range(a.shape[1]):
                 state[i, j] = np.exp(step[i] * a[i, j]) * state[i, j]
-                state[i, j] += step[i] * u[i] * (c.b @ x)[j]
-        yield (state @ (c.c @ x) + c.d * u) * silu(c.gate @ x)
+                state[i, j] += step[i] * u[i] * (c.b @ r)[j]
+        yield (state @ (c.c @ r) + c.d * u) * silu(c.gate @ x)
 
 
 def shm(c):
@@ -134,7 +135,7 @@ def _convolved(layer, sequence):
 def tcn(c):
     z = XS
     for i, (first, second) in enumerate(c.convolutions):
-        through = _convolved(second, relu(_convolved(first, z)))
+        through = relu(_convolved(second, relu(_convolved(first, z))))
         z = relu((np.stack([affine(c.widen)(x) for x in z]) if i == 0 else z) + through)
     yield from z
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes
+from zoo.parts import check_sizes, Linear, to_complex
 
 # As published: the largest double. It sets the fast end of the decays.
 _LARGEST = 1.79e308
@@ -158,7 +158,7 @@ class FFM(AbstractTwoAxisCell):
         omega = omega if self.context else jnp.zeros_like(omega)
         if alpha.ndim == 1:
             r, omega = r[:, None], omega[None]
-        gamma = jax.lax.complex(r * jnp.cos(omega), -r * jnp.sin(omega))
+        gamma = to_complex(r * jnp.cos(omega), -r * jnp.sin(omega))
         return rtrl.Axes(both=gamma, rows=(self.input, self.input_gate))
 
     def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import check_sizes
+from zoo.parts import check_sizes, to_complex
 
 _RULES = ("im", "imex")
 
@@ -102,12 +102,12 @@ class LinOSS(AbstractTimeInvariantCell):
             shrink = 1 / (1 + delta**2 * a)
             frequency = jnp.sqrt(a)
             return (
-                jax.lax.complex(shrink, shrink * delta * frequency),
-                jax.lax.complex(jnp.zeros_like(a), frequency),
+                to_complex(shrink, shrink * delta * frequency),
+                to_complex(jnp.zeros_like(a), frequency),
                 delta * shrink,
             )
         # Half the angle of a turn: sin(θ/2) = Δ √A / 2, below 1.
         sine = jnp.minimum(delta * jnp.sqrt(a) / 2, 1 - 1e-6)
         cosine = jnp.sqrt(1 - sine**2)
-        eigenvalue = jax.lax.complex(1 - 2 * sine**2, 2 * sine * cosine)
+        eigenvalue = to_complex(1 - 2 * sine**2, 2 * sine * cosine)
         return eigenvalue, (eigenvalue - 1) / delta, delta

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import check_sizes, ring
+from zoo.parts import check_sizes, ring, to_complex
 
 
 class LRU(AbstractTimeInvariantCell):
@@ -85,8 +85,8 @@ class LRU(AbstractTimeInvariantCell):
         r, theta = jnp.exp(-jnp.exp(self.nu_log)), jnp.exp(self.theta_log)
         gamma = jnp.exp(self.gamma_log)[:, None]
         return (
-            jax.lax.complex(r * jnp.cos(theta), r * jnp.sin(theta)),
-            jax.lax.complex(gamma * self.b_real, gamma * self.b_imag),
+            to_complex(r * jnp.cos(theta), r * jnp.sin(theta)),
+            to_complex(gamma * self.b_real, gamma * self.b_imag),
         )
 
     def readout(

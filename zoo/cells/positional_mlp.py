@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 import rtrl
 from zoo.cell import AbstractCell
@@ -36,20 +36,22 @@ class PositionalMLP(AbstractCell):
         self.b = linear_weights(b_key, (hidden,), inputs)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
 
-    def init_state(self) -> Float[Array, ""]:
+    def init_state(self) -> Int[Array, ""]:
         """0, the number of steps taken."""
-        return jnp.zeros((), self.w.dtype)
+        return jnp.zeros((), jnp.int32)
 
-    def update(self, state: Float[Array, ""], x: Array) -> Float[Array, ""]:
+    def update(self, state: Int[Array, ""], x: Array) -> Int[Array, ""]:
         """One step more."""
         return state + 1
 
     def readout(
-        self, state: Float[Array, ""], x: Float[Array, " inputs"]
+        self, state: Int[Array, ""], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`act(W (x + p_t) + b)`."""
         i = jnp.arange(self.inputs)
-        angle = (state - 1) / 10_000.0 ** (2 * (i // 2) / self.inputs)
+        # In float32 at least: in bfloat16 there are no odd numbers above 256.
+        frequency = 10_000.0 ** (-2 * (i // 2) / self.inputs)
+        angle = (state - 1).astype(frequency.dtype) * frequency
         encoding = jnp.where(i % 2 == 0, jnp.sin(angle), jnp.cos(angle)).astype(x.dtype)
         return activation_function(self.activation)((x + encoding) @ self.w.T + self.b)
 
@@ -65,10 +67,10 @@ class PositionalMLP(AbstractCell):
     def states(
         self,
         parameters: tuple[()],
-        state: Float[Array, ""],
+        state: Int[Array, ""],
         xs: Array,
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
-    ) -> Float[Array, " time"]:
+    ) -> Int[Array, " time"]:
         check_method(method, ("auto",))
         return positions(state, begin, len(xs)) + 1

@@ -7,7 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes, linear_weights
+from zoo.parts import check_sizes, Linear, linear_weights, to_complex
 
 
 class RetNet(AbstractTwoAxisCell):
@@ -39,7 +39,7 @@ class RetNet(AbstractTwoAxisCell):
 
         - `inputs`: width of `x`.
         - `hidden`: width of values and `y`; each head has its part of it, and as many keys.
-        - `heads`: a divisor of `hidden`.
+        - `heads`: a divisor of `hidden`, at most half of it.
         - `key`: PRNG key.
 
         **Raises:**
@@ -49,6 +49,11 @@ class RetNet(AbstractTwoAxisCell):
         check_sizes(inputs=inputs, hidden=hidden, heads=heads)
         if hidden % heads:
             raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
+        if hidden < 2 * heads:
+            raise ValueError(
+                f"`heads` (={heads}) must leave each at least two of `hidden` (={hidden}) values: "
+                "the norm of one value is 0."
+            )
         values = hidden // heads
         keys = max(1, values // 2)
         parts = jax.random.split(key, 5)
@@ -70,7 +75,7 @@ class RetNet(AbstractTwoAxisCell):
         scale = (2 * keys) ** -0.5
         k_real, k_imag = (scale * jnp.einsum("hki,ti->thk", w, xs) for w in (real, imaginary))
         v = jnp.einsum("hvi,ti->thv", parameters.columns, xs)[:, :, None, :]
-        drive = jax.lax.complex(k_real[..., None] * v, k_imag[..., None] * v)
+        drive = to_complex(k_real[..., None] * v, k_imag[..., None] * v)
         gamma = 1 - 2.0 ** (-5 - jnp.arange(heads))
         theta = 10000.0 ** (-jnp.arange(keys) / keys)
         a = (gamma[:, None] * jnp.exp(1j * theta)[None])[..., None]

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import Linear, check_sizes
+from zoo.parts import check_sizes, Linear, to_complex
 
 
 class RotRNN(AbstractTimeInvariantCell):
@@ -88,8 +88,8 @@ class RotRNN(AbstractTimeInvariantCell):
         scale = jnp.sqrt((1 - gamma**2) / jnp.sum(self.b**2))
         b = scale * (self._orthogonal().T @ self.b)
         return (
-            jax.lax.complex(gamma * jnp.cos(theta), gamma * jnp.sin(theta)),
-            jax.lax.complex(b[0::2], b[1::2]),
+            to_complex(gamma * jnp.cos(theta), gamma * jnp.sin(theta)),
+            to_complex(b[0::2], b[1::2]),
         )
 
     def readout(

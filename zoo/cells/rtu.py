@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractDiagonalCell, AbstractTimeInvariantCell
-from zoo.parts import activation_function, check_sizes, join, linear_weights, ring
+from zoo.parts import activation_function, check_sizes, join, linear_weights, ring, to_complex
 
 _MODULI = ("exp_exp", "exp", "sigmoid", "direct")
 _PHASES = ("exp", "direct")
@@ -125,7 +125,7 @@ class RTU(AbstractTimeInvariantCell):
         """`λ` and `γ (W1 + i W2)`."""
         p = self.parameters
         g, phi, gamma = p.rotation()
-        return jax.lax.complex(g, phi), jax.lax.complex(
+        return to_complex(g, phi), to_complex(
             gamma[:, None] * p.w1, gamma[:, None] * p.w2
         )
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes, discretize
+from zoo.parts import check_sizes, discretize, Linear, to_complex
 
 
 class S4D(AbstractTwoAxisCell):
@@ -23,7 +23,7 @@ class S4D(AbstractTwoAxisCell):
         y     = (W1 gelu(v) + b1) ⊙ σ(W2 gelu(v) + b2)
 
     Re A is learned as `-exp(·)`. Im A starts at `π n` (`"lin"`) or at `(N/π) (N/(2n + 1) - 1)`
-    (`"inv"`); Re A at -1/2. W is a part of the recurrence, so its sensitivity has an axis for the
+    (`"inv"`), with N twice the number of states, as they come in conjugate pairs; Re A at -1/2. W is a part of the recurrence, so its sensitivity has an axis for the
     states of a feature.
 
     Source: *On the Parameterization and Initialization of Diagonal State Space Models*, Gu et al.
@@ -75,7 +75,7 @@ class S4D(AbstractTwoAxisCell):
         n = jnp.arange(states) * 1.0
         frequencies = {
             "lin": math.pi * n,
-            "inv": states / math.pi * (states / (2 * n + 1) - 1),
+            "inv": 2 * states / math.pi * (2 * states / (2 * n + 1) - 1),
         }
         if init not in frequencies:
             raise ValueError(f"`init` (={init!r}) must be one of {', '.join(frequencies)}.")
@@ -96,7 +96,7 @@ class S4D(AbstractTwoAxisCell):
 
     def recurrence_parameters(self) -> rtrl.Axes:
         """`Ā` and `B̄` for every state, W for every feature."""
-        eigenvalues = jax.lax.complex(-jnp.exp(self.decay_log), self.frequency)
+        eigenvalues = to_complex(-jnp.exp(self.decay_log), self.frequency)
         both = discretize("zoh", eigenvalues, jnp.exp(self.step_log)[:, None])
         return rtrl.Axes(both=both, rows=self.project)
 

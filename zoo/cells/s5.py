@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import Linear, check_sizes, discretize
+from zoo.parts import check_sizes, discretize, Linear, to_complex
 
 
 class S5(AbstractTimeInvariantCell):
@@ -102,9 +102,9 @@ class S5(AbstractTimeInvariantCell):
 
     def matrices(self) -> tuple[Complex[Array, " hidden"], Complex[Array, "hidden inputs"]]:
         """`Λ̄` and `B̄`."""
-        eigenvalues = jax.lax.complex(-jnp.exp(self.decay_log), self.frequency)
+        eigenvalues = to_complex(-jnp.exp(self.decay_log), self.frequency)
         a, factor = discretize(self.discretization, eigenvalues, jnp.exp(self.step_log))
-        return a, factor[:, None] * jax.lax.complex(self.b_real, self.b_imag)
+        return a, factor[:, None] * to_complex(self.b_real, self.b_imag)
 
     def readout(
         self, state: Complex[Array, " hidden"], x: Float[Array, " inputs"]

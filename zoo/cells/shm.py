@@ -5,14 +5,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 import rtrl
 import scan
 from zoo.cell import AbstractCell
 from zoo.parts import check_sizes, linear_weights, positions
 
-State = tuple[Float[Array, "hidden keys"], Float[Array, ""]]
+State = tuple[Float[Array, "hidden keys"], Int[Array, ""]]
 _PERIOD = 65536
 
 
@@ -77,7 +77,7 @@ class SHM(AbstractCell):
     def init_state(self) -> State:
         """Zeros."""
         dtype = self.value.dtype
-        return jnp.zeros((self.hidden, len(self.key)), dtype), jnp.zeros((), dtype)
+        return jnp.zeros((self.hidden, len(self.key)), dtype), jnp.zeros((), jnp.int32)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

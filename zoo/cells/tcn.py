@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from zoo.kinds import AbstractFiniteMemory
 from zoo.parts import Linear, check_sizes, linear_weights
@@ -35,7 +35,7 @@ class _CausalConvolution(eqx.Module):
 class TCN(AbstractFiniteMemory):
     """Temporal convolutional network: blocks of dilated causal convolutions.
 
-    Each block is `relu(z + conv(relu(conv(z))))` with a linear map of z where widths differ; the
+    Each block is `relu(z + relu(conv(relu(conv(z)))))` with a linear map of z where widths differ; the
     dilation doubles from block to block. Without the weight norm and dropout of the paper, which
     are not of its memory. Its reach is `2 (taps - 1) (2^blocks - 1)` steps: 30 by default.
 
@@ -79,10 +79,10 @@ class TCN(AbstractFiniteMemory):
         return sum(c.dilation * (c.weight.shape[1] - 1) for b in self.convolutions for c in b)
 
     def respond(
-        self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
+        self, tokens: Float[Array, "tokens inputs"], age: Int[Array, " tokens"]
     ) -> Float[Array, "tokens outputs"]:
         for i, (first, second) in enumerate(self.convolutions):
-            through = second(jax.nn.relu(first(tokens, age)), age)
+            through = jax.nn.relu(second(jax.nn.relu(first(tokens, age)), age))
             if i == 0 and self.widen is not None:
                 tokens = jax.vmap(self.widen)(tokens)
             tokens = jax.nn.relu(tokens + through)

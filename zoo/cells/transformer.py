@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from zoo.kinds import AbstractFiniteMemory
 from zoo.parts import Linear, check_sizes
@@ -52,7 +52,7 @@ class _Layer(eqx.Module):
         k, v = with_block_before(k), with_block_before(v)
         lag = jnp.arange(window)[:, None] + window - jnp.arange(2 * window)[None]
         seen = (lag >= 0) & (lag < window)
-        allowed = seen[None] & (lag[None].astype(age.dtype) <= jnp.maximum(age, 0)[..., None])
+        allowed = seen[None] & (lag[None] <= jnp.maximum(age, 0)[..., None])
         bias = jnp.where(seen[None], self.bias[:, jnp.clip(lag, 0, window - 1)], 0)
         logits = jnp.einsum("bqhd,bkhd->bhqk", q, k) * (width // heads) ** -0.5 + bias[None]
         logits = jnp.where(allowed[:, None], logits, -jnp.inf)
@@ -117,7 +117,7 @@ class Transformer(AbstractFiniteMemory):
         return sum(layer.bias.shape[1] - 1 for layer in self.layers)
 
     def respond(
-        self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
+        self, tokens: Float[Array, "tokens inputs"], age: Int[Array, " tokens"]
     ) -> Float[Array, "tokens outputs"]:
         z = jax.vmap(self.embed)(tokens)
         for layer in self.layers:

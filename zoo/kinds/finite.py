@@ -4,12 +4,12 @@ from abc import abstractmethod
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity
 from zoo.parts import positions, real_dtype
 
-State = tuple[Float[Array, "reach inputs"], Float[Array, ""]]
+State = tuple[Float[Array, "reach inputs"], Int[Array, ""]]
 
 
 class AbstractFiniteMemory(AbstractMemory):
@@ -30,7 +30,7 @@ class AbstractFiniteMemory(AbstractMemory):
 
     @abstractmethod
     def respond(
-        self, tokens: Float[Array, "tokens inputs"], age: Float[Array, " tokens"]
+        self, tokens: Float[Array, "tokens inputs"], age: Int[Array, " tokens"]
     ) -> Float[Array, "tokens outputs"]:
         """The output at every token of a sequence.
 
@@ -48,7 +48,7 @@ class AbstractFiniteMemory(AbstractMemory):
     def init_state(self) -> State:
         """Zeros."""
         dtype = real_dtype(self)
-        return jnp.zeros((self.reach, self.inputs), dtype), jnp.zeros((), dtype)
+        return jnp.zeros((self.reach, self.inputs), dtype), jnp.zeros((), jnp.int32)
 
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
@@ -63,7 +63,7 @@ class AbstractFiniteMemory(AbstractMemory):
         self._check_sequence(xs, begin)
         (past, count), time = state, len(xs)
         tokens = jnp.concatenate([past, xs])
-        before = count - jnp.arange(self.reach, 0, -1)
+        before = count - jnp.arange(self.reach, 0, -1, dtype=count.dtype)
         age = jnp.concatenate([before, positions(count, begin, time)])
         known = age >= 0
         age = jnp.where(known, age, -1)

@@ -5,6 +5,7 @@ from zoo.parts.checks import check_counts as check_counts
 from zoo.parts.checks import check_sizes as check_sizes
 from zoo.parts.discretization import discretize as discretize
 from zoo.parts.dtypes import real_dtype as real_dtype
+from zoo.parts.dtypes import to_complex as to_complex
 from zoo.parts.initial_values import linear_weights as linear_weights
 from zoo.parts.initial_values import ring as ring
 from zoo.parts.join import join as join
@@ -28,4 +29,5 @@ __all__ = [
     "positions",
     "real_dtype",
     "ring",
+    "to_complex",
 ]

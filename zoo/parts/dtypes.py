@@ -5,9 +5,16 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 
 def real_dtype(module: eqx.Module) -> Any:
     """The real dtype of a module's parameters: inputs are real even where they are not."""
     dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array))]
     return jnp.finfo(jnp.result_type(*dtypes)).dtype
+
+
+def to_complex(real: Array, imag: Array) -> Array:
+    """Join real and imaginary parts, in 32 bits each at least: there are no complex half floats."""
+    dtype = jnp.promote_types(jnp.result_type(real, imag), jnp.float32)
+    return jax.lax.complex(real.astype(dtype), imag.astype(dtype))

@@ -52,7 +52,8 @@ def _with(kind, **options):
 
 
 def _retnet(inputs, hidden, *, key):
-    return zoo.RetNet(inputs, hidden, heads=2 if hidden % 2 == 0 else 1, key=key)
+    hidden = max(hidden, 2)  # a head needs as many
+    return zoo.RetNet(inputs, hidden, heads=2 if hidden % 4 == 0 else 1, key=key)
 
 
 def _positive(state):
@@ -152,6 +153,13 @@ CELLS = (
     CellCase("qrnn", _named("qrnn"), diagonal=False),
     CellCase("rwkv", _named("rwkv"), diagonal=False, reachable=_average),
     CellCase("s6", _with(zoo.S6, states=3), diagonal=False, growth=(1e3, 5)),
+    CellCase(
+        "s6-signal",
+        _with(zoo.S6, states=2, reads="signal"),
+        diagonal=False,
+        variant=True,
+        growth=(1e3, 5),
+    ),
     CellCase(
         "shm",
         _with(zoo.SHM, keys=3, calibrations=5),

@@ -220,6 +220,7 @@ CASES = [
     ("frame_stack", {}, frame_stack),
     ("rwkv", {}, rwkv),
     ("s6", {"states": 3}, s6),
+    ("s6", {"states": 3, "rank": 2, "reads": "signal"}, s6),
     ("shm", {}, shm),
     ("mlstm", {}, mlstm),
     ("deltanet", {}, deltanet),

@@ -111,6 +111,9 @@ def test_build_is_deterministic():
         ("gru", {"layers": 0}, r"`layers` \(=0\) must be a whole number of at least 1"),
         ("gru", {"inputs": 0}, r"`inputs` \(=0\) must be a whole number of at least 1"),
         ("mlp", {"inputs": -2}, r"`inputs` \(=-2\) must be a whole number of at least 1"),
+        ("retnet", {"heads": 4}, r"`heads` \(=4\) must leave each at least two of `hidden`"),
+        ("retnet", {"hidden": 1}, r"`heads` \(=1\) must leave each at least two of `hidden`"),
+        ("s6", {"reads": "drive"}, r"`reads` \(='drive'\) must be one of input, signal\."),
     ],
 )
 def test_bad_input_is_named(name, options, message):
@@ -205,6 +208,12 @@ def test_gamma_normalizes(limits):
     lru = zoo.get("lru", hidden=50, r_min=limits[0], r_max=limits[1])
     r2 = np.abs(lru.matrices()[0]) ** 2
     np.testing.assert_allclose(np.exp(lru.gamma_log), np.sqrt(1 - r2), rtol=1e-6)
+
+
+def test_inverse_frequencies_of_s4d_count_both_halves_of_the_pairs():
+    frequency = zoo.get("s4d", hidden=2, states=16, init="inv").frequency
+    np.testing.assert_allclose(frequency[:, [0, 1, 2, 15]][0], [315.8, 98.5, 55.0, 0.33], rtol=5e-3)
+    assert np.all(frequency > 0) and np.all(np.diff(frequency) < 0)
 
 
 def test_phase_is_an_exponential():

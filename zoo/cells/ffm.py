@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import check_sizes, Linear, to_complex
+from zoo.parts import Linear, check_sizes, to_complex
 
 # As published: the largest double. It sets the fast end of the decays.
 _LARGEST = 1.79e308

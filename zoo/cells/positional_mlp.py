@@ -44,9 +44,7 @@ class PositionalMLP(AbstractCell):
         """One step more."""
         return state + 1
 
-    def readout(
-        self, state: Int[Array, ""], x: Float[Array, " inputs"]
-    ) -> Float[Array, " hidden"]:
+    def readout(self, state: Int[Array, ""], x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`act(W (x + p_t) + b)`."""
         i = jnp.arange(self.inputs)
         # In float32 at least: in bfloat16 there are no odd numbers above 256.

@@ -7,7 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import check_sizes, Linear, linear_weights, to_complex
+from zoo.parts import Linear, check_sizes, linear_weights, to_complex
 
 
 class RetNet(AbstractTwoAxisCell):

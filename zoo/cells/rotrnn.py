@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import check_sizes, Linear, to_complex
+from zoo.parts import Linear, check_sizes, to_complex
 
 
 class RotRNN(AbstractTimeInvariantCell):
@@ -100,4 +100,6 @@ class RotRNN(AbstractTimeInvariantCell):
         return s @ self._orthogonal().T @ self.c.T + self.d(x)
 
     def _orthogonal(self) -> Float[Array, "size size"]:
-        return jax.scipy.linalg.expm(self.basis - self.basis.T)
+        # Solving, which the exponential does, is not there in half precision.
+        skew = (self.basis - self.basis.T).astype(jnp.promote_types(self.basis.dtype, jnp.float32))
+        return jax.scipy.linalg.expm(skew)

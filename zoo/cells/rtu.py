@@ -125,9 +125,7 @@ class RTU(AbstractTimeInvariantCell):
         """`λ` and `γ (W1 + i W2)`."""
         p = self.parameters
         g, phi, gamma = p.rotation()
-        return to_complex(g, phi), to_complex(
-            gamma[:, None] * p.w1, gamma[:, None] * p.w2
-        )
+        return to_complex(g, phi), to_complex(gamma[:, None] * p.w1, gamma[:, None] * p.w2)
 
     def readout(self, state: Complex[Array, " hidden"], x: Array) -> Float[Array, " outputs"]:
         """`act([h1; h2])`."""

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import check_sizes, discretize, Linear, to_complex
+from zoo.parts import Linear, check_sizes, discretize, to_complex
 
 
 class S4D(AbstractTwoAxisCell):
@@ -23,8 +23,8 @@ class S4D(AbstractTwoAxisCell):
         y     = (W1 gelu(v) + b1) ⊙ σ(W2 gelu(v) + b2)
 
     Re A is learned as `-exp(·)`. Im A starts at `π n` (`"lin"`) or at `(N/π) (N/(2n + 1) - 1)`
-    (`"inv"`), with N twice the number of states, as they come in conjugate pairs; Re A at -1/2. W is a part of the recurrence, so its sensitivity has an axis for the
-    states of a feature.
+    (`"inv"`) with N twice the number of states, which come in conjugate pairs; Re A at -1/2. W is a
+    part of the recurrence, so its sensitivity has an axis for the states of a feature.
 
     Source: *On the Parameterization and Initialization of Diagonal State Space Models*, Gu et al.
     (2022).

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import check_sizes, discretize, Linear, to_complex
+from zoo.parts import Linear, check_sizes, discretize, to_complex
 
 
 class S5(AbstractTimeInvariantCell):

@@ -35,9 +35,9 @@ class _CausalConvolution(eqx.Module):
 class TCN(AbstractFiniteMemory):
     """Temporal convolutional network: blocks of dilated causal convolutions.
 
-    Each block is `relu(z + relu(conv(relu(conv(z)))))` with a linear map of z where widths differ; the
-    dilation doubles from block to block. Without the weight norm and dropout of the paper, which
-    are not of its memory. Its reach is `2 (taps - 1) (2^blocks - 1)` steps: 30 by default.
+    Each block is `relu(z + relu(conv(relu(conv(z)))))` with a linear map of z where widths differ;
+    the dilation doubles from block to block. Without the weight norm and dropout of the paper,
+    which are not of its memory. Its reach is `2 (taps - 1) (2^blocks - 1)` steps: 30 by default.
 
     Source: *An Empirical Evaluation of Generic Convolutional and Recurrent Networks for Sequence
     Modeling*, Bai et al. (2018), section 3.

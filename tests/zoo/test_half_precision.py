@@ -1,0 +1,65 @@
+"""What half precision takes away: counts above 256, complex numbers, exponentials of matrices."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import zoo
+from zoo.proofs import promises
+
+LONG = 600
+
+
+def in_bfloat16(name):
+    return promises.cast(zoo.get(name, hidden=4, inputs=3), jnp.bfloat16)
+
+
+@pytest.mark.parametrize("name", ["positional_mlp", "shm", "tcn"])
+@pytest.mark.parametrize("form", ["step", "scan"])
+def test_steps_are_counted_in_integers(name, form, float32):
+    """A bfloat16 stops at 256, where 1 is less than half of the distance to the next."""
+    cell = in_bfloat16(name)
+    xs = jnp.ones((LONG, 3), jnp.bfloat16)
+
+    @eqx.filter_jit
+    def run(cell, state):
+        if form == "scan":
+            return cell.scan(state, xs)
+        return jax.lax.scan(lambda h, x: cell.step(h, x), state, xs)
+
+    state, _ = run(cell, cell.init_state())
+    count = jax.tree.leaves(state)[-1]
+    assert count.dtype == jnp.int32
+    assert count == (cell.reach if name == "tcn" else LONG)
+
+
+def test_the_clock_goes_on_above_256(float32):
+    """Outputs of later steps differ, in bfloat16 as in float32."""
+    cell = in_bfloat16("positional_mlp")
+    xs = jnp.ones((LONG, 3), jnp.bfloat16)
+    _, ys = eqx.filter_jit(cell.scan)(cell.init_state(), xs)
+    _, expected = eqx.filter_jit(zoo.get("positional_mlp", hidden=4, inputs=3).scan)(
+        cell.init_state(), xs.astype(jnp.float32)
+    )
+    np.testing.assert_allclose(ys.astype(jnp.float32), expected, atol=0.05)
+    assert ys.dtype == jnp.bfloat16 and np.std(np.asarray(ys[300:], np.float32), 0).max() > 0.05
+
+
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("name", sorted(zoo.names(), key=lambda name: name != "rtu"))
+def test_every_cell_runs_in_bfloat16(name, float32):
+    """Complex cells compute in float32: there are no complex numbers of half floats."""
+    cell = zoo.get(name, hidden=4, inputs=3)
+    for check in (*promises.dtypes(cell, jnp.bfloat16), *promises.in_half_precision(cell)):
+        assert check.passed, check.sentence()
+    gradient = eqx.filter_jit(
+        eqx.filter_grad(lambda cell: jnp.sum(_outputs(cell).astype(jnp.float32) ** 2))
+    )(promises.cast(cell, jnp.bfloat16))
+    for leaf in jax.tree.leaves(gradient):
+        assert leaf.dtype == jnp.bfloat16 and bool(jnp.all(jnp.isfinite(leaf)))
+
+
+def _outputs(cell):
+    return cell.rtrl_scan((cell.init_state(), cell.rtrl_init()), jnp.ones((3, 3), jnp.bfloat16))[1]

@@ -36,8 +36,8 @@ class Options(dict[str, Any]):
     def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise TypeError("`options` of a recipe do not change: make another with `zoo.spec`.")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
+    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
 
 
 def _frozen(value: Any) -> Any:

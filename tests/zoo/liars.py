@@ -22,35 +22,8 @@ class Dense(zoo.AbstractDiagonalCell):
         self.u = jax.random.normal(u_key, (hidden, hidden))
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self):
-        return self.hidden
-
-    def init_state(self):
-        return jnp.zeros(self.hidden, self.w.dtype)
-
     def update(self, state, x):
         return jnp.tanh(self.w @ x + self.u @ state)
-
-    def readout(self, state, x):
-        return state
-
-
-class _Weighted(zoo.AbstractDiagonalCell):
-    """What the liars below share: one weight, one factor for each unit's own past."""
-
-    w: eqx.AbstractVar[jax.Array]
-    u: eqx.AbstractVar[jax.Array]
-
-    @property
-    def outputs(self):
-        return self.hidden
-
-    def init_state(self):
-        return jnp.zeros(self.hidden, self.w.dtype)
-
-    def readout(self, state, x):
-        return state
 
 
 def _weights(inputs, hidden, key):
@@ -58,7 +31,7 @@ def _weights(inputs, hidden, key):
     return jax.random.normal(w_key, (hidden, inputs)), jax.random.normal(u_key, (hidden,))
 
 
-class Normed(_Weighted):
+class Normed(zoo.AbstractDiagonalCell):
     """A norm over the units inside the recurrence."""
 
     w: jax.Array
@@ -75,7 +48,7 @@ class Normed(_Weighted):
         return (z - jnp.mean(z)) / jnp.sqrt(jnp.var(z) + 1e-3)
 
 
-class Transposed(_Weighted):
+class Transposed(zoo.AbstractDiagonalCell):
     """A weight `[inputs, hidden]`."""
 
     w: jax.Array
@@ -92,7 +65,7 @@ class Transposed(_Weighted):
         return jnp.tanh(x @ self.w + self.u * state)
 
 
-class Rolled(_Weighted):
+class Rolled(zoo.AbstractDiagonalCell):
     """The neighbor's factor."""
 
     w: jax.Array
@@ -108,7 +81,7 @@ class Rolled(_Weighted):
         return jnp.tanh(self.w @ x + jnp.roll(self.u, 1) * state)
 
 
-class Softened(_Weighted):
+class Softened(zoo.AbstractDiagonalCell):
     """Factors that compete."""
 
     w: jax.Array
@@ -138,21 +111,11 @@ class Mixed(zoo.AbstractLinearCell):
         self.second = jax.random.normal(second_key, (hidden, hidden))
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self):
-        return self.hidden
-
-    def init_state(self):
-        return jnp.zeros(self.hidden, self.first.dtype)
-
     def coefficients(self, x):
         return jnp.full_like(x, 0.5, shape=self.hidden), self.second @ jnp.tanh(self.first @ x)
 
-    def readout(self, state, x):
-        return state
 
-
-class LearnedStart(_Weighted):
+class LearnedStart(zoo.AbstractDiagonalCell):
     """An episode begins with a parameter."""
 
     w: jax.Array
@@ -184,21 +147,14 @@ class LinearFromOnes(zoo.AbstractLinearCell):
         self.w = jax.random.normal(key, (hidden, inputs))
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self):
-        return self.hidden
-
     def init_state(self):
         return jnp.ones(self.hidden, self.w.dtype)
 
     def coefficients(self, x):
         return jnp.full_like(x, 0.5, shape=self.hidden), self.w @ x
 
-    def readout(self, state, x):
-        return state
 
-
-class Conjugate(_Weighted):
+class Conjugate(zoo.AbstractDiagonalCell):
     """A complex recurrence that takes the conjugate."""
 
     w: jax.Array
@@ -235,15 +191,5 @@ class Deaf(zoo.AbstractDenseCell):
         self.u = jax.random.normal(u_key, (hidden, 1, hidden))
         self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
-    @property
-    def outputs(self):
-        return self.hidden
-
-    def init_state(self):
-        return jnp.zeros(self.hidden, self.w.dtype)
-
     def transition(self, state, x, recurrent):
         return jnp.tanh(self.w @ x + rtrl.exact_product(self.u, state)[:, 0])
-
-    def readout(self, state, x):
-        return state

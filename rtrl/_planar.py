@@ -98,6 +98,7 @@ def contract_trailing(trace: Array, tangent: Array, units: int) -> Array:
 
     A matrix product, so that its transpose may sum over a batch by one as well.
     """
+    # A parameter of one number per unit: nothing to sum.
     if trace.ndim == units:
         return trace * tangent
     axes = tuple(range(units)), tuple(range(units, trace.ndim))

@@ -31,6 +31,8 @@ def reached_parameters(function: Callable, parameters: PyTree, *arguments) -> Py
     def of_leaves(leaves, *arguments):
         return function(eqx.combine(jax.tree.unflatten(treedef, leaves), rest), *arguments)
 
+    # Traced with every leaf as an argument, even where it is a constant of the caller: only an
+    # argument's way through the program can be read off it.
     program = jax.make_jaxpr(of_leaves)(leaves, *arguments).jaxpr
     used = needed(program)[: len(leaves)]
     reached = jax.tree.unflatten(treedef, used)

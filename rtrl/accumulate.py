@@ -25,6 +25,13 @@ def accumulate(
     segment's gradient is taken inside the loop and added up, so that memory is that of one segment
     and one gradient, however long the sequence.
 
+    ```python
+    cell = zoo.get("rtu", hidden=8, inputs=3)
+    carry = cell.init_state(), cell.rtrl_init()
+    loss = lambda y, target: jnp.sum((y - target) ** 2)
+    value, gradient, carry = rtrl.accumulate(loss, cell, carry, xs, targets=targets)
+    ```
+
     **Arguments:**
 
     - `loss`: the loss of one step, `loss(y)`, or `loss(y, target)` when `targets` are given. The
@@ -62,8 +69,11 @@ def accumulate(
         losses = jax.vmap(loss)(ys) if targets is None else jax.vmap(loss)(ys, targets)
         return jnp.sum(losses), carry
 
+    # The gradient is taken inside the loop, of one segment at a time. Taken of the loop, it would
+    # store what every segment's backward pass needs, a sensitivity each.
     value_and_gradient = eqx.filter_value_and_grad(segment_loss, has_aux=True)
     pieces = jax.tree.map(cut, (xs, begin, targets))
+    # The totals need their dtypes before the first step: a carry must not change its type.
     zeros = jax.tree.map(jnp.zeros_like, eqx.filter(cell, eqx.is_inexact_array))
     shape, _ = eqx.filter_eval_shape(
         segment_loss, cell, carry, *jax.tree.map(lambda x: x[0], pieces)

@@ -44,6 +44,7 @@ class Dense(AbstractStructure):
         return (jax.tree.map(lambda p: jnp.zeros((size, *p.shape), p.dtype), parameters),)
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
+        # Real and imaginary parts are states of their own: nothing here is taken to be holomorphic.
         real = to_real_vector(end)
         if len(real) == 0:
             return sensitivity
@@ -52,6 +53,8 @@ class Dense(AbstractStructure):
             immediate, jacobian = pullback(cotangent_from_real_vector(probe, end))
             return immediate, cotangent_to_real_vector(jacobian)
 
+        # A few probes side by side: all at once would hold the segment's backward pass once for
+        # every number of the state.
         probes = jnp.eye(len(real), dtype=real.dtype)
         immediate, jacobian = jax.lax.map(row, probes, batch_size=self.probes_at_once)
         return (

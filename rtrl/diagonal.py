@@ -82,6 +82,8 @@ class Diagonal(AbstractStructure):
         leaves, treedef = jax.tree.flatten(end)
         count = len(self._tracked(leaves))
 
+        # A one for component k of *every* unit at once: units do not act on each other, so the rows
+        # that the pullback sums do not overlap, in the state's Jacobian nor in a parameter.
         def probe(k):
             ones = [jnp.ones_like(c) if j == k else jnp.zeros_like(c) for j, c in enumerate(leaves)]
             return treedef.unflatten(ones)

@@ -26,7 +26,6 @@ def exact_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
     Shape `[hidden, gates]`.
     """
     hidden, gates, width = matrix.shape
-    # As one matrix: a product over the last of three axes is a batch of small ones to XLA.
     return (matrix.reshape(hidden * gates, width) @ h).reshape(hidden, gates)
 
 

@@ -147,17 +147,19 @@ def segment(
     )
     states = recurrence.states(parameters, supplied, xs, begin)
 
-    def surrogate_end(parameters, state, known, begin):
-        xs, states = known
+    # The states ride with the inputs: before a border both are cleared, so that a NaN among them
+    # does not meet the zeros of the Jacobian.
+    def surrogate_end(parameters, state, inputs, begin):
+        xs, states = inputs
         return recurrence.end_state(
             recurrence.surrogate_states(parameters, state, xs, begin, states)
         )
 
     # The roll differentiates by itself. Without the constants a gradient of the loss would go
     # through those derivatives too, only to be thrown away at the carry.
-    parameters, start, known = _constant((parameters, start, (xs, states)))
+    parameters, start, inputs = _constant((parameters, start, (xs, states)))
     sensitivity = roll(
-        recurrence.structure, surrogate_end, parameters, start, sensitivity, known, begin
+        recurrence.structure, surrogate_end, parameters, start, sensitivity, inputs, begin
     )
     return jax.lax.stop_gradient((recurrence.end_state(states), sensitivity)), states
 

@@ -289,6 +289,7 @@ def roll(
         end = run(eqx.combine(affected, rest), eqx.combine(state, counts), xs, begin)
         return eqx.filter(end, eqx.is_inexact_array)
 
+    # One backward pass through the segment per probe, all of the same linearization.
     end, pullback = jax.vjp(end_of_run, affected, state)
     return structure.advance(pullback, end, sensitivity)
 

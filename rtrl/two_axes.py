@@ -96,6 +96,7 @@ class TwoAxes(AbstractStructure):
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         (matrix, *rest), treedef = jax.tree.flatten(end)
+        # No probe for the other leaves: a stabilizer cancels in the readout.
         constants = [jnp.zeros_like(leaf) for leaf in rest]
         *_, rows, columns = matrix.shape
         (old,) = sensitivity
@@ -107,6 +108,8 @@ class TwoAxes(AbstractStructure):
             )
             return immediate, jax.tree.leaves(jacobian)[0]
 
+        # Entries decay on their own, so one probe of ones gives all their factors at once. The
+        # pullbacks of a segment that follow only have to tell immediate Jacobians apart.
         immediate, factor = probe(jnp.ones((), matrix.dtype))
         both = jax.tree.map(
             lambda new, s: add(new, multiply(factor, s)),
@@ -124,9 +127,12 @@ class TwoAxes(AbstractStructure):
             def one(index):
                 new = getattr(probe(mask(index))[0], part)
                 if self.compressed:
+                    # Rows write alike, `u_i v`: the derivative of row i in its own weights is the
+                    # same for all i, and the first one stands for them.
                     new = jax.tree.map(lambda leaf: jnp.take(leaf, 0, axis), new)
                 return new
 
+            # A row's parameter changes a whole row: one probe per column keeps its entries apart.
             fresh = jax.lax.map(one, jnp.arange(count), batch_size=self.probes_at_once)
 
             def advanced(new, s):
@@ -171,6 +177,7 @@ class TwoAxes(AbstractStructure):
 
         def along_columns(trace, t):
             moved = jnp.moveaxis(along(trace, t), 0, -2)
+            # Columns that no parameter belongs to, such as a normalizer next to the values.
             missing = matrix.shape[-1] - moved.shape[-1]
             return jnp.pad(moved, [(0, 0)] * (matrix.ndim - 1) + [(0, missing)])
 

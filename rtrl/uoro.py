@@ -92,8 +92,8 @@ class UORO(AbstractStructure, AbstractSensitivity):
         # J s̃ is a product with a tangent, and all there is is a pullback. It is linear in the
         # cotangent, and its transpose is the product: no second derivation of the segment.
         (moved,) = jax.linear_transpose(through, signs)(old.state)
-        # At the start of an episode s̃ and θ̃ are zero, and balanced by any factor: 1. The smallest
-        # number's root keeps the ratio's square finite.
+        # At the start of an episode s̃ and θ̃ are zero, and balanced by any factor: 1. The floor
+        # keeps the ratio finite.
         tiny = jnp.finfo(signs.dtype).tiny ** 0.5
 
         def balance(of_parameters, of_state):

@@ -1,0 +1,147 @@
+"""`rtrl.segment` with recurrences that are not cells."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rtrl
+import scan
+
+UNITS, TIME = 3, 8
+RNG = np.random.default_rng(0)
+PARAMETERS = {"a": RNG.normal(size=UNITS), "w": RNG.normal(size=(UNITS, 2)), "name": "not a number"}
+XS = {"drive": RNG.normal(size=(TIME, 2)), "gain": RNG.normal(size=TIME)}
+BEGIN = np.isin(np.arange(TIME), (2, 5))
+WEIGHTS = jnp.asarray(RNG.normal(size=(TIME, UNITS)))
+
+
+class Counter(rtrl.AbstractRecurrence):
+    """A nonlinear recurrence of units, with inputs in a dictionary and a count of steps."""
+
+    exact: bool = True
+    dense: bool = False
+
+    @property
+    def structure(self):
+        return rtrl.Dense() if self.dense else rtrl.Diagonal()
+
+    def init_state(self):
+        return jnp.full(UNITS, 0.5), jnp.zeros((), jnp.int32)
+
+    def states(self, parameters, state, xs, begin):
+        def step(state, x):
+            h, count = state
+            past = parameters["a"] * h * jnp.exp(-0.1 * count)
+            return jnp.tanh(past + x["gain"] * parameters["w"] @ x["drive"]), count + 1
+
+        return scan.sequential(step, state, xs, begin, initial=self.init_state())[1]
+
+    def surrogate_states(self, parameters, state, xs, begin, states):
+        if self.exact:
+            return self.states(parameters, state, xs, begin)
+        # Only the last step has derivatives: the state before it is taken from what is known.
+        before = jax.tree.map(lambda h, hs: jnp.concatenate([h[None], hs[:-1]]), state, states)
+        last = jax.tree.map(lambda x: x[-1:], xs)
+        start = jax.lax.stop_gradient(jax.tree.map(lambda h: h[-1], before))
+        return self.states(parameters, start, last, None)
+
+
+def by_segments(recurrence, length, products=False):
+    """The gradient of a loss of all states, and the last carry."""
+
+    def loss(numbers, xs):
+        parameters = {**PARAMETERS, **numbers}
+        state, sensitivity = recurrence.init_state(), start
+        total = 0.0
+        for first in range(0, TIME, length):
+            piece = jax.tree.map(lambda x: x[first : first + length], (xs, jnp.asarray(BEGIN)))  # noqa: B023
+            (state, sensitivity), (h, _) = rtrl.segment(
+                recurrence, parameters, (state, sensitivity), *piece, products=products
+            )
+            total += jnp.sum(WEIGHTS[first : first + length] * h)
+        return total, (state, sensitivity)
+
+    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), XS)
+    update = lambda p, s, x: recurrence.end_state(recurrence.states(p, s, x, None))  # noqa: E731
+    numbers = {"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])}
+    initial = recurrence.init_state()
+    start = rtrl.init(recurrence.structure, update, {**PARAMETERS, **numbers}, initial, one)
+    return jax.jit(jax.grad(loss, (0, 1), has_aux=True))(numbers, jax.tree.map(jnp.asarray, XS))
+
+
+def by_a_loop():
+    def loss(numbers):
+        h, count, total = jnp.full(UNITS, 0.5), 0, 0.0
+        for t in range(TIME):
+            if BEGIN[t]:
+                h, count = jnp.full(UNITS, 0.5), 0
+            drive = XS["gain"][t] * numbers["w"] @ XS["drive"][t]
+            h, count = jnp.tanh(numbers["a"] * h * np.exp(-0.1 * count) + drive), count + 1
+            total += jnp.sum(WEIGHTS[t] * h)
+        return total
+
+    return jax.grad(loss)({"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])})
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, TIME])
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_gradient_is_that_of_the_whole_past(length, dense):
+    (gradient, _), (state, sensitivity) = by_segments(Counter(dense=dense), length)
+    exact = by_a_loop()
+    jax.tree.map(lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10), gradient, exact)
+    assert state[1] == TIME - 5 and state[1].dtype == jnp.int32
+    # The count has no sensitivity, not even in a dense structure.
+    assert sensitivity[0]["a"].shape == ((UNITS, UNITS) if dense else (UNITS,))
+
+
+def test_both_ways_of_adding_up_agree():
+    one, other = by_segments(Counter(), 2), by_segments(Counter(), 2, products=True)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), one, other)
+
+
+def test_no_gradient_leaves_by_the_carry_or_reaches_earlier_inputs():
+    recurrence = Counter()
+
+    def loss(xs):
+        numbers = jax.tree.map(jnp.asarray, {k: PARAMETERS[k] for k in "aw"})
+        s = ({k: jnp.zeros_like(p) for k, p in numbers.items()},)
+        first, second = (jax.tree.map(lambda x: x[i : i + 4], xs) for i in (0, 4))  # noqa: B023
+        carry, _ = rtrl.segment(recurrence, numbers, (recurrence.init_state(), s), first)
+        carry, (h, _) = rtrl.segment(recurrence, numbers, carry, second)
+        return jnp.sum(h) + sum(jnp.sum(leaf) for leaf in jax.tree.leaves(carry))
+
+    gradient = jax.jit(jax.grad(loss))(jax.tree.map(jnp.asarray, XS))
+    np.testing.assert_array_equal(gradient["gain"][:4], 0)
+    assert np.all(np.asarray(gradient["gain"][4:]) != 0)
+
+
+def test_the_sensitivity_follows_the_surrogate():
+    """Same states and, in one segment, the same gradient; what is carried on is the surrogate's."""
+    exact, (state, sensitivity) = by_segments(Counter(), TIME)
+    local, (other_state, other_sensitivity) = by_segments(Counter(exact=False), TIME)
+    same, close = np.testing.assert_array_equal, np.testing.assert_allclose
+    jax.tree.map(same, (exact, state), (local, other_state))
+    drive = XS["gain"][-1] * XS["drive"][-1]
+    slope = 1 - np.asarray(other_state[0]) ** 2
+    close(other_sensitivity[0]["w"], slope[:, None] * drive[None], rtol=1e-12)
+    assert np.max(np.abs(sensitivity[0]["w"] - other_sensitivity[0]["w"])) > 1e-2
+    stepped = by_segments(Counter(), 1)[1][1]
+    jax.tree.map(lambda a, b: close(a, b, rtol=1e-10), stepped, sensitivity)
+
+
+def test_the_example_of_the_docstring():
+    text = rtrl.segment.__doc__
+    lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()
+    names = {"rtrl": rtrl, "jnp": jnp, "scan": scan}
+    exec("\n".join(line[4:] for line in lines), names)
+    parameters = {"a": jnp.full(3, 0.5), "w": jnp.ones((3, 2))}
+    recurrence, xs = names["Leak"](), jnp.ones((4, 2))
+    update = lambda p, h, x: p["a"] * h + p["w"] @ x  # noqa: E731
+    h = recurrence.init_state()
+    carry = h, rtrl.init(recurrence.structure, update, parameters, h, xs[0])
+    gradient, (state, _) = jax.grad(names["loss"], has_aux=True)(parameters, carry, xs)
+    np.testing.assert_allclose(state, 2 * (2 - 2**-3.0))
+    states = np.array([2.0, 3, 3.5, 3.75])
+    slopes = np.array([0, 2, 4, 5.5])  # s' = a s + h with h = 0, 2, 3, 3.5
+    np.testing.assert_allclose(gradient["a"], np.sum(2 * states * slopes))

@@ -100,20 +100,25 @@ def test_both_ways_of_adding_up_agree():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), one, other)
 
 
-def test_no_gradient_leaves_by_the_carry_or_reaches_earlier_inputs():
+def test_a_carry_is_a_constant():
+    """No gradient goes out by the carry that leaves a segment, nor by the one that enters it."""
     recurrence = Counter()
+    numbers = jax.tree.map(jnp.asarray, {k: PARAMETERS[k] for k in "aw"})
+    zeros = ({k: jnp.zeros_like(p) for k, p in numbers.items()},)
+    piece = jax.tree.map(lambda x: jnp.asarray(x[:4]), XS)
+    h, count = recurrence.init_state()
 
-    def loss(xs):
-        numbers = jax.tree.map(jnp.asarray, {k: PARAMETERS[k] for k in "aw"})
-        s = ({k: jnp.zeros_like(p) for k, p in numbers.items()},)
-        first, second = (jax.tree.map(lambda x: x[i : i + 4], xs) for i in (0, 4))  # noqa: B023
-        carry, _ = rtrl.segment(recurrence, numbers, (recurrence.init_state(), s), first)
-        carry, (h, _) = rtrl.segment(recurrence, numbers, carry, second)
-        return jnp.sum(h) + sum(jnp.sum(leaf) for leaf in jax.tree.leaves(carry))
+    def loss(numbers, h, sensitivity, xs, of_carry):
+        carry = (h, count), sensitivity
+        carry, (hs, _) = rtrl.segment(recurrence, numbers, carry, xs)
+        leaves = [leaf for leaf in jax.tree.leaves(carry) if leaf.dtype == float]
+        return jnp.sum(hs) + of_carry * sum(jnp.sum(leaf**2) for leaf in leaves)
 
-    gradient = jax.jit(jax.grad(loss))(jax.tree.map(jnp.asarray, XS))
-    np.testing.assert_array_equal(gradient["gain"][:4], 0)
-    assert np.all(np.asarray(gradient["gain"][4:]) != 0)
+    gradient = jax.jit(jax.grad(loss, (0, 1, 2, 3)))
+    plain, weighted = (gradient(numbers, h, zeros, piece, weight) for weight in (0.0, 1.0))
+    jax.tree.map(np.testing.assert_array_equal, plain, weighted)
+    jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), plain[1:3])
+    assert np.all(np.asarray(plain[3]["gain"]) != 0)
 
 
 def test_the_sensitivity_follows_the_surrogate():

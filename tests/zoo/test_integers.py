@@ -1,5 +1,7 @@
 """Integer arrays as fields of a nonlinear cell: a table, a shift, a mask."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -82,11 +84,11 @@ def by_rtrl_scan(cell, xs):
 
 
 FORMS = {
-    "step": by_step,
+    "rtrl_scan": by_rtrl_scan,
     "scan": by_scan("auto"),
     "newton": by_scan("newton"),
     "rtrl_step": by_rtrl_step,
-    "rtrl_scan": by_rtrl_scan,
+    "step": by_step,
 }
 
 
@@ -95,10 +97,10 @@ def assert_close(got, expected):
     jax.tree.map(compare, got, expected)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", [Lagged, Masked])
+@pytest.mark.quick_rows(2)
+@pytest.mark.parametrize(("kind", "form"), itertools.product((Lagged, Masked), FORMS))
 def test_integer_arrays_travel(kind, form):
-    """Under jit, grad, a scan over inputs, and in an ensemble of cells."""
+    """Under jit and grad in both orders, inside a scan, and in an ensemble of cells."""
     cells = [kind(2, 3, key=key) for key in jax.random.split(jax.random.key(0), 2)]
     batch = jnp.asarray(np.stack([XS, 2 * XS]))
     loss = FORMS[form]
@@ -108,6 +110,19 @@ def test_integer_arrays_travel(kind, form):
     reference = by_step if exact else loss
     expected = [eqx.filter_jit(eqx.filter_grad(reference))(cell, batch[0]) for cell in cells]
     assert_close(gradient(cells[0], batch[0]), expected[0])
+    assert_close(eqx.filter_grad(eqx.filter_jit(loss))(cells[0], batch[0]), expected[0])
+
+    def carried(cell, batch):
+        """The cell in the carry of a scan that is differentiated as a whole."""
+        arrays, static = eqx.partition(cell, eqx.is_array)
+
+        def body(arrays, xs):
+            return arrays, loss(eqx.combine(arrays, static), xs)
+
+        return jnp.sum(jax.lax.scan(body, arrays, batch)[1])
+
+    twice = eqx.filter_jit(eqx.filter_grad(carried))(cells[0], jnp.stack([batch[0]] * 2))
+    assert_close(twice, jax.tree.map(lambda g: 2 * g, expected[0]))
 
     @eqx.filter_jit
     def over_inputs(cell, batch):

@@ -98,7 +98,7 @@ def assert_close(got, expected):
 
 
 @pytest.mark.quick_rows(2)
-@pytest.mark.parametrize(("kind", "form"), itertools.product((Lagged, Masked), FORMS))
+@pytest.mark.parametrize(("kind", "form"), list(itertools.product((Lagged, Masked), FORMS)))
 def test_integer_arrays_travel(kind, form):
     """Under jit and grad in both orders, inside a scan, and in an ensemble of cells."""
     cells = [kind(2, 3, key=key) for key in jax.random.split(jax.random.key(0), 2)]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from gymnax.environments import spaces
 
 from agents import envs
@@ -15,8 +16,11 @@ ENVS, STEPS = 3, 2 * LIMIT + 2
 
 
 every_case = parametrize(CASES)
-RUN = tuple(case for case in CASES if not case.alike)
-every_case_run = parametrize(RUN)
+
+# Names without a row: levels, and the same class with other options. What brax shows of its bodies
+# is compared in `test_brax.py`.
+ROWS = {case.name for case in CASES if not case.options}
+OTHERS = [name for name in envs.names() if name not in ROWS and not name.startswith("brax/")]
 
 
 class Rollout(NamedTuple):
@@ -92,12 +96,39 @@ def types(tree):
     return jax.tree.map(lambda x: (x.shape, x.dtype.name, x.weak_type), tree)
 
 
-def test_every_name_has_a_row():
-    assert {case.name for case in CASES} == set(envs.names())
+def _kind(name: str, **options: Any) -> Any:
+    """What a row stands for: our classes, and each environment of gymnax."""
+    env = envs.make(name, **options)[0]
+    return name if isinstance(env, envs.GymnaxEnvironment) else type(env)
 
 
-def _check_types(case: Case):
-    env, params = _make(case)
+def test_every_class_has_a_row():
+    rows = {_kind(case.name, **case.options) for case in CASES}
+    assert {_kind(name) for name in envs.names()} <= rows
+
+
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_other_name_is_made_stepped_and_drawn(name):
+    env, params = envs.make(name)
+    assert envs.episode_steps(env, params) >= 1
+    actions, observations = env.action_space(params), env.observation_space(params)
+
+    @jax.jit
+    def run(key):
+        first, state = env.reset(key, params)
+        out = env.step(key, state, actions.sample(key), params)
+        return first, state, *out[:3], out[5]["final_observation"]
+
+    first, state, observation, later, reward, final = run(jax.random.key(0))
+    assert types((first, state)) == types((observation, later)) and types(final) == types(first)
+    assert types(reward) == ((), "float32", False)
+    for seen in (first, observation, final):
+        assert observations.contains(seen)
+    assert envs.render(env, params, state, observation=first).dtype == np.uint8
+
+
+def check_types(env, params):
     key = jax.random.key(0)
     observation, state = jax.eval_shape(env.reset, key, params)
     action = jax.eval_shape(env.action_space(params).sample, key)
@@ -120,15 +151,15 @@ def _check_types(case: Case):
 @every_case
 def test_types_with_64_bits_enabled(case):
     assert jax.config.read("jax_enable_x64")
-    _check_types(case)
+    check_types(*_make(case))
 
 
 @every_case
 def test_types_with_32_bits(case, float32):
-    _check_types(case)
+    check_types(*_make(case))
 
 
-@every_case_run
+@every_case
 def test_spaces_are_honored(case):
     r = recorded(case)
     observation, final_observation, action = r.space_holds
@@ -146,7 +177,7 @@ def test_spaces_are_honored(case):
 
 
 # It compiles the environment a second time.
-@parametrize(RUN, quick=["t_maze"])
+@parametrize((case for case in CASES if not case.heavy), quick=["t_maze"])
 def test_one_program_steps_and_resets_as_many_do(case):
     """No second compilation, the same results with and without `vmap`, and determinism."""
     r = recorded(case)
@@ -168,7 +199,7 @@ def test_one_program_steps_and_resets_as_many_do(case):
     assert step._cache_size() == 1
 
 
-@every_case_run
+@every_case
 def test_auto_reset_is_a_fresh_reset(case):
     r = recorded(case)
     done = np.asarray(r.terminated | r.truncated)
@@ -187,7 +218,7 @@ def test_auto_reset_is_a_fresh_reset(case):
     np.testing.assert_array_equal(np.asarray(r.before.time)[:, 0], 0)
 
 
-@every_case_run
+@every_case
 def test_time_limit_truncates_and_only_it(case):
     r = recorded(case)
     assert envs.episode_steps(r.env, r.params) == LIMIT

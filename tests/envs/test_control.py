@@ -166,8 +166,12 @@ def test_same_steps_as_popgym(name, options, oracle):
     assert envs.episode_steps(env, params) == steps
     # A short episode without many random pushes would never end by a fall.
     _, record = play(env, 0.3 if steps >= 100 else 0.9, steps + 20)
-    before, action, after, seen, reward, terminated, truncated = record
-    flat = SEEDS * (steps + 20)
+    # A level differs from another one in its length only: few episodes of those but one.
+    seeds = 50 if options or name.endswith("Easy") else 8
+    before, action, after, seen, reward, terminated, truncated = jax.tree.map(
+        lambda x: x[:seeds], record
+    )
+    flat = seeds * (steps + 20)
     states = state_vector(env, before).reshape(flat, -1)
     actions = action.reshape(flat, *action.shape[2:])
     expected = popgym_steps(theirs, states, before.time.reshape(flat), actions)

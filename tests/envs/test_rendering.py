@@ -61,14 +61,6 @@ def check_render(env, params, state, observation):
     return picture
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [c for c in DRAWN if c not in FAMILIES.values()], ids=str)
-def test_every_level_has_a_picture(case):
-    env, params = envs.make(case.name, **case.options)
-    observation, state = jax.jit(env.reset)(jax.random.key(0), params)
-    check_render(env, params, state, observation)
-
-
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "case", slow_but(QUICK, FAMILIES.values(), lambda case: case.name), ids=str

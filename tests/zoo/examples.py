@@ -23,19 +23,9 @@ class RealGates(zoo.AbstractLinearCell):
         self.value = eqx.nn.Linear(inputs, hidden, key=value_key)
         self.inputs, self.hidden = inputs, hidden
 
-    @property
-    def outputs(self):
-        return self.hidden
-
-    def init_state(self) -> Float[Array, " hidden"]:
-        return jnp.zeros(self.hidden, self.gate.weight.dtype)
-
     def coefficients(self, x):
         z = jax.nn.sigmoid(self.gate(x))
         return 1 - z, z * self.value(x)
-
-    def readout(self, state, x):
-        return state
 
 
 class ComplexGates(zoo.AbstractLinearCell):
@@ -111,10 +101,6 @@ class ComplexParameter(zoo.AbstractTimeInvariantCell):
         self.matrix = jax.lax.complex(real, imaginary)
         self.decay = 0.5 * self.matrix[:, 0] / jnp.abs(self.matrix[:, 0])
         self.inputs, self.hidden = inputs, hidden
-
-    @property
-    def outputs(self):
-        return self.hidden
 
     def matrices(self):
         return self.decay, self.matrix
@@ -226,10 +212,6 @@ class Affine(zoo.AbstractMonoidCell):
         self.turn = 0.3 * jax.random.normal(turn_key, (hidden, hidden, inputs))
         self.drive = jax.random.normal(drive_key, (hidden, inputs))
         self.inputs, self.hidden = inputs, hidden
-
-    @property
-    def outputs(self):
-        return self.hidden
 
     def init_state(self):
         dtype = self.turn.dtype

@@ -53,6 +53,7 @@ from zoo.registry import Spec as Spec
 from zoo.registry import get as get
 from zoo.registry import names as names
 from zoo.registry import options as options
+from zoo.registry import register as register
 from zoo.registry import spec as spec
 from zoo.stack import Block as Block
 from zoo.stack import Stack as Stack
@@ -115,5 +116,6 @@ __all__ = [
     "names",
     "options",
     "prove",
+    "register",
     "spec",
 ]

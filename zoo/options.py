@@ -96,7 +96,8 @@ def _fits(value: Any, kind: Any) -> bool:
 def _said(kind: Any) -> str:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return " or ".join(map(_said, arguments))
+        kinds = [kind for kind in arguments if kind is not int or float not in arguments]
+        return " or ".join(map(_said, kinds))
     if origin is Literal:
         return "one of " + ", ".join(map(repr, arguments))
     if _is_sequence(kind):

@@ -1,181 +1,115 @@
-"""Cells by name: `get`, `names`, and the serializable recipe `spec`."""
+"""Memories by name: `register`, `get`, `names`, and the serializable recipe `spec`."""
 
 import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jaxtyping import Array
 
-from rtrl import AbstractSensitivity, Exact
-from zoo.cells.block_diagonal import BlockDiagonal
-from zoo.cells.deltanet import DeltaNet
-from zoo.cells.dnc import DNC
-from zoo.cells.elman import Elman
-from zoo.cells.elstm import ELSTM
-from zoo.cells.felstm import FeLSTM
-from zoo.cells.ffm import FFM
-from zoo.cells.fwp import FWP
-from zoo.cells.gru import GRU
-from zoo.cells.indrnn import IndRNN
-from zoo.cells.linear_attention import LinearAttention
-from zoo.cells.linear_rnn import LinearRNN
-from zoo.cells.linoss import LinOSS
-from zoo.cells.lmu import LMU
-from zoo.cells.lru import LRU
-from zoo.cells.lstm import LSTM
-from zoo.cells.mgu import MGU
-from zoo.cells.mingru import MinGRU
-from zoo.cells.minlstm import MinLSTM
-from zoo.cells.mlp import MLP
-from zoo.cells.mlstm import MLSTM
-from zoo.cells.positional_mlp import PositionalMLP
-from zoo.cells.qrnn import QRNN
-from zoo.cells.retnet import RetNet
-from zoo.cells.rotrnn import RotRNN
-from zoo.cells.rtu import RTU, NonlinearRTU
-from zoo.cells.rwkv import RWKV
-from zoo.cells.s4d import S4D
-from zoo.cells.s5 import S5
-from zoo.cells.s6 import S6
-from zoo.cells.shm import SHM
-from zoo.cells.sru import SRU
-from zoo.cells.tcn import TCN
-from zoo.cells.transformer import Transformer
+from rtrl import AbstractSensitivity
 from zoo.kinds.choices import name_of, sensitivity_of
 from zoo.memory import AbstractMemory
+from zoo.options import Options, check_option, is_plain
 from zoo.parts import check_sizes
 from zoo.stack import Block, Stack, check_credit
-from zoo.windowed import Windowed
+
+Make = TypeVar("Make", bound=Callable[..., AbstractMemory])
+
+# Every cell's file adds its own.
+_MAKERS: dict[str, Callable[..., AbstractMemory]] = {}
 
 
-def _rtu(
-    inputs: int,
-    hidden: int,
-    *,
-    nonlinear: bool = False,
-    activation: str | None = None,
-    r_min: float = 0.0,
-    r_max: float = 1.0,
-    max_phase: float = 6.283185307179586,
-    modulus: str = "exp_exp",
-    phase: str = "exp",
-    key: Array,
-) -> AbstractMemory:
-    """A linear or nonlinear RTU; see `zoo.RTU` and `zoo.NonlinearRTU`."""
-    chosen = {} if activation is None else {"activation": activation}
-    kind = NonlinearRTU if nonlinear else RTU
-    return kind(
-        inputs,
-        hidden,
-        r_min=r_min,
-        r_max=r_max,
-        max_phase=max_phase,
-        modulus=modulus,
-        phase=phase,
-        key=key,
-        **chosen,
-    )
+def register(name: str, make: Make) -> Make:
+    """Give a memory a name, for `zoo.get`, `zoo.spec`, agents, checkpoints and the command line.
+
+    ```python
+    import equinox as eqx
+    import jax
+    import zoo
 
 
-def _qrnn(inputs: int, hidden: int, *, window: int = 2, key: Array) -> AbstractMemory:
-    """A QRNN with filters as wide as the window; see `zoo.QRNN`."""
-    check_sizes(inputs=inputs, hidden=hidden, window=window)
-    return Windowed(QRNN(window * inputs, hidden, key=key), window)
+    class Average(zoo.AbstractLinearCell):
+        w: jax.Array
+        keep: float = eqx.field(static=True)
+        inputs: int = eqx.field(static=True)
+        hidden: int = eqx.field(static=True)
+
+        def __init__(self, inputs, hidden, *, keep: float = 0.9, key):
+            self.w = jax.random.normal(key, (hidden, inputs))
+            self.inputs, self.hidden, self.keep = inputs, hidden, keep
+
+        def coefficients(self, x):
+            drive = x @ self.w.T
+            return jax.numpy.full_like(drive, self.keep), (1 - self.keep) * drive
 
 
-def _rwkv(inputs: int, hidden: int, *, key: Array) -> AbstractMemory:
-    """RWKV-4's mixing over time; see `zoo.RWKV`."""
-    check_sizes(inputs=inputs, hidden=hidden)
-    return Windowed(RWKV(2 * inputs, hidden, key=key), 2)
+    zoo.register("average", Average)
+    cell = zoo.get("average", hidden=16, keep=0.5)
+    ```
+
+    **Arguments:**
+
+    - `name`: a Python identifier that is not taken.
+    - `make`: a class or function `(inputs, hidden, *, key, **options)`. Every option has a default
+      that JSON can hold: a number, a string, true, false, null, or a list of such; or a choice of
+      `sensitivity`. What is given for it is checked against its annotation, or its default.
+
+    **Returns:**
+
+    `make`.
+
+    **Raises:**
+
+    `ValueError` or `TypeError` for a name that is taken or no identifier, and for a `make` that
+    cannot be called so.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"`name` (={name!r}) must be a Python identifier.")
+    known = _MAKERS.get(name)
+    if known is not None and known is not make:
+        raise ValueError(f"`name` (={name!r}) must be free: it is that of {known!r}.")
+    if not callable(make):
+        raise TypeError(f"`make` (={make!r}) must be a class or a function.")
+    _check_signature(make)
+    _MAKERS[name] = make
+    return make
 
 
-def _frame_stack(
-    inputs: int, hidden: int, *, window: int = 4, activation: str = "relu", key: Array
-) -> AbstractMemory:
-    """A memoryless network that sees the last inputs side by side; see `zoo.MLP`."""
-    check_sizes(inputs=inputs, hidden=hidden, window=window)
-    return Windowed(MLP(window * inputs, hidden, activation=activation, key=key), window)
-
-
-def _gated_deltanet(
-    inputs: int,
-    hidden: int,
-    *,
-    keys: int | None = None,
-    sensitivity: AbstractSensitivity = Exact(),
-    key: Array,
-) -> AbstractMemory:
-    """A delta rule network whose memory decays; see `zoo.DeltaNet`."""
-    return DeltaNet(inputs, hidden, keys=keys, gated=True, sensitivity=sensitivity, key=key)
-
-
-def _deltanet(
-    inputs: int,
-    hidden: int,
-    *,
-    keys: int | None = None,
-    sensitivity: AbstractSensitivity = Exact(),
-    key: Array,
-) -> AbstractMemory:
-    """A delta rule network; see `zoo.DeltaNet`."""
-    return DeltaNet(inputs, hidden, keys=keys, sensitivity=sensitivity, key=key)
-
-
-_CELLS: dict[str, Callable[..., AbstractMemory]] = {
-    "block_diagonal": BlockDiagonal,
-    "deltanet": _deltanet,
-    "dnc": DNC,
-    "elman": Elman,
-    "elstm": ELSTM,
-    "felstm": FeLSTM,
-    "ffm": FFM,
-    "frame_stack": _frame_stack,
-    "fwp": FWP,
-    "gated_deltanet": _gated_deltanet,
-    "gru": GRU,
-    "indrnn": IndRNN,
-    "linear_attention": LinearAttention,
-    "linear_rnn": LinearRNN,
-    "linoss": LinOSS,
-    "lmu": LMU,
-    "lru": LRU,
-    "lstm": LSTM,
-    "mgu": MGU,
-    "mingru": MinGRU,
-    "minlstm": MinLSTM,
-    "mlp": MLP,
-    "mlstm": MLSTM,
-    "positional_mlp": PositionalMLP,
-    "qrnn": _qrnn,
-    "retnet": RetNet,
-    "rotrnn": RotRNN,
-    "rtu": _rtu,
-    "rwkv": _rwkv,
-    "s4d": S4D,
-    "s5": S5,
-    "s6": S6,
-    "shm": SHM,
-    "sru": SRU,
-    "tcn": TCN,
-    "transformer": Transformer,
-}
+def _check_signature(make: Callable[..., Any]) -> None:
+    rule = "must take `(inputs, hidden, *, key, **options)`"
+    parameters = inspect.signature(make).parameters
+    positional = [p.name for p in parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    if positional[:2] != ["inputs", "hidden"] or "key" not in parameters:
+        listed = ", ".join(parameters)
+        raise ValueError(f"`make` (={make!r}) {rule}, its arguments are ({listed}).")
+    for p in parameters.values():
+        if p.name in ("inputs", "hidden", "key"):
+            continue
+        if p.kind is not p.KEYWORD_ONLY:
+            raise ValueError(f"`make` (={make!r}) {rule}: `{p}` must be an option by keyword only.")
+        if p.default is p.empty:
+            raise ValueError(f"`make` (={make!r}) {rule}: `{p}` must have a default.")
+        if not is_plain(_plain(p.default)):
+            raise ValueError(
+                f"`make` (={make!r}) {rule}: the default of `{p}` must be a value of JSON."
+            )
 
 
 def names() -> tuple[str, ...]:
-    """The names that `zoo.get` and `zoo.spec` know, sorted.
+    """List the names that `zoo.get` and `zoo.spec` know, sorted.
 
     **Returns:**
 
     A tuple of strings.
     """
-    return tuple(sorted(_CELLS))
+    return tuple(sorted(_MAKERS))
 
 
 def options(name: str) -> dict[str, Any]:
-    """The options of a cell and their default values.
+    """List the options of a memory and their default values.
 
     **Arguments:**
 
@@ -189,10 +123,17 @@ def options(name: str) -> dict[str, Any]:
 
     `ValueError` for an unknown name, with the nearest known ones.
     """
-    signature = inspect.signature(_lookup(name))
+    return {option: _plain(p.default) for option, p in _parameters(name).items()}
+
+
+def _parameters(name: str) -> dict[str, inspect.Parameter]:
+    make = _lookup(name)
+    try:
+        signature = inspect.signature(make, eval_str=True)
+    except NameError:  # an annotation of a name that only a type checker knows
+        signature = inspect.signature(make)
     keyword_only = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    defaults = {p.name: p.default for p in keyword_only if p.name != "key"}
-    return {name: _plain(default) for name, default in defaults.items()}
+    return {p.name: p for p in keyword_only if p.name != "key"}
 
 
 def _plain(value: Any) -> Any:
@@ -201,16 +142,19 @@ def _plain(value: Any) -> Any:
 
 
 def _lookup(name: str) -> Callable[..., AbstractMemory]:
-    if name not in _CELLS:
-        near = difflib.get_close_matches(name, _CELLS, n=3, cutoff=0.4)
+    if name not in _MAKERS:
+        near = difflib.get_close_matches(name, _MAKERS, n=3, cutoff=0.4)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise ValueError(f"`name` (={name!r}) must be one of {', '.join(names())}.{hint}")
-    return _CELLS[name]
+    return _MAKERS[name]
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The recipe of a memory: a name and numbers, no arrays. Made by `zoo.spec`."""
+    """The recipe of a memory: a name and numbers, no arrays. Made by `zoo.spec`.
+
+    Two recipes are equal, and have one hash, where they make the same memory; also after JSON.
+    """
 
     name: str
     hidden: int
@@ -219,21 +163,24 @@ class Spec:
     credit: str = "layerwise"
 
     def __post_init__(self):
-        known = options(self.name)
+        known = _parameters(self.name)
         check_sizes(hidden=self.hidden, layers=self.layers)
-        sensitivity = sensitivity_of(self.options.get("sensitivity", "exact"))
-        check_credit(self.credit, sensitivity)
-        for option in self.options:
+        given = Options({option: _plain(value) for option, value in self.options.items()})
+        for option, value in given.items():
             if option not in known:
-                listed = ", ".join(f"{k}={v!r}" for k, v in known.items()) or "none"
+                defaults = options(self.name).items()
+                listed = ", ".join(f"{k}={v!r}" for k, v in defaults) or "none"
                 raise ValueError(
-                    f"`{option}` (={self.options[option]!r}) is not an option of {self.name!r}, "
+                    f"`{option}` (={value!r}) is not an option of {self.name!r}, "
                     f"which has: {listed}."
                 )
+            check_option(self.name, value, known[option])
+        object.__setattr__(self, "options", given)
+        check_credit(self.credit, self._sensitivity(known))
 
-    def __hash__(self):
-        listed = tuple(sorted(self.options.items()))
-        return hash((self.name, self.hidden, self.layers, listed, self.credit))
+    def _sensitivity(self, known):
+        default = _plain(known["sensitivity"].default) if "sensitivity" in known else "exact"
+        return sensitivity_of(self.options.get("sensitivity", default))
 
     def build(self, inputs: int, key: Array) -> AbstractMemory:
         """Make the memory.
@@ -264,7 +211,7 @@ class Spec:
         return Stack(blocks, credit=self.credit)
 
     def to_dict(self) -> dict[str, Any]:
-        """The recipe as a dictionary of plain values, for JSON.
+        """Give the recipe as a dictionary of plain values, for JSON.
 
         **Returns:**
 
@@ -282,7 +229,7 @@ class Spec:
 def spec(
     name: str, *, hidden: int, layers: int = 1, credit: str = "layerwise", **options: Any
 ) -> Spec:
-    """The serializable recipe of a memory.
+    """Write the serializable recipe of a memory.
 
     **Arguments:**
 
@@ -299,9 +246,10 @@ def spec(
 
     **Raises:**
 
-    `ValueError` for an unknown name or option, or a size that is not a whole number above 0.
+    `ValueError` for an unknown name or option, for a value of another kind than the option's, or a
+    size that is not a whole number above 0.
     """
-    return Spec(name, hidden, layers, {k: _plain(v) for k, v in options.items()}, credit)
+    return Spec(name, hidden, layers, options, credit)
 
 
 def get(
@@ -314,7 +262,16 @@ def get(
     key: Array | None = None,
     **options: Any,
 ) -> AbstractMemory:
-    """A memory by name: `zoo.get("rtu", hidden=256)`.
+    """Make a memory by its name.
+
+    ```python
+    import jax.numpy as jnp
+    import zoo
+
+    cell = zoo.get("rtu", hidden=256, inputs=8)
+    state, y = cell.step(cell.init_state(), jnp.ones(8))
+    state, ys = cell.scan(state, jnp.ones((100, 8)))
+    ```
 
     **Arguments:**
 
@@ -324,7 +281,7 @@ def get(
     - `layers`: more than one makes a `zoo.Stack` of gated residual blocks.
     - `credit`: what RTRL follows through several layers, `"layerwise"` or `"exact"`; see
       `zoo.Stack`. The gradient of one layer is exact either way.
-    - `key`: PRNG key; `jax.random.key(0)` by default.
+    - `key`: `jax.random.key(0)` by default.
     - `options`: the cell's own; see `zoo.options(name)`.
 
     **Returns:**

@@ -1,13 +1,17 @@
 """`zoo.get`, `zoo.names`, `zoo.spec` and what bad input gets."""
 
+import copy
+import dataclasses
 import json
 import math
+import pickle
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import rtrl
 import zoo
 
 
@@ -70,6 +74,35 @@ def test_a_recipe_survives_json():
     assert recipe != zoo.spec("rtu", hidden=8, layers=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ffm", {"durations": [2, 50.0], "periods": (4, 9)}),
+        ("gru", {"sensitivity": rtrl.SnAp1()}),
+        ("s6", {"states": 3, "rank": None}),
+        ("rtu", {"r_min": 0}),
+    ],
+)
+def test_recipes_compare_and_hash_by_what_they_make(name, options):
+    recipe = zoo.spec(name, hidden=8, **options)
+    again = zoo.Spec(**json.loads(json.dumps(recipe.to_dict())))
+    assert again == recipe and hash(again) == hash(recipe) and len({again, recipe}) == 1
+    for same in (copy.deepcopy(recipe), pickle.loads(pickle.dumps(recipe))):
+        assert same == recipe and hash(same) == hash(recipe)
+    assert zoo.Spec(**dataclasses.asdict(recipe)) == recipe
+    with pytest.raises(TypeError, match="`options` of a recipe do not change"):
+        recipe.options["states"] = 4
+    with pytest.raises(TypeError, match="`options` of a recipe do not change"):
+        recipe.options.update(states=4)
+
+
+def test_a_recipe_keeps_the_options_that_it_was_given():
+    durations = [2, 50]
+    recipe = zoo.spec("ffm", hidden=8, durations=durations)
+    durations.append(3)
+    assert recipe.options == {"durations": (2, 50)}
+
+
 def test_build_is_deterministic():
     recipe = zoo.spec("rtu", hidden=3, layers=2)
     one, two, other = (recipe.build(2, jax.random.key(seed)) for seed in (1, 1, 2))
@@ -113,6 +146,21 @@ def test_build_is_deterministic():
         ("mlp", {"inputs": -2}, r"`inputs` \(=-2\) must be a whole number of at least 1"),
         ("retnet", {"heads": 4}, r"`heads` \(=4\) must leave each at least two of `hidden`"),
         ("retnet", {"hidden": 1}, r"`heads` \(=1\) must leave each at least two of `hidden`"),
+        ("retnet", {"heads": 2.5}, r"`heads` \(=2.5\) of 'retnet' must be a whole number\."),
+        ("retnet", {"heads": True}, r"`heads` \(=True\) of 'retnet' must be a whole number\."),
+        ("rtu", {"nonlinear": "no"}, r"`nonlinear` \(='no'\) of 'rtu' must be True or False\."),
+        ("rtu", {"activation": 3}, r"`activation` \(=3\) of 'rtu' must be a string or None\."),
+        ("lru", {"r_max": "1"}, r"`r_max` \(='1'\) of 'lru' must be a number\."),
+        (
+            "ffm",
+            {"durations": (1, 2, 3)},
+            r"`durations` .* must be a list of 2 \(a number, a number",
+        ),
+        (
+            "gru",
+            {"sensitivity": "snap2"},
+            r"`sensitivity` \(='snap2'\) of 'gru' must be one of exact",
+        ),
         ("s6", {"reads": "drive"}, r"`reads` \(='drive'\) must be one of input, signal\."),
     ],
 )

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractDiagonalCell
 from zoo.parts import activation_function, check_sizes, join, linear_weights, ring
+from zoo.registry import register
 
 Pair = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
 
@@ -87,3 +88,6 @@ class BlockDiagonal(AbstractDiagonalCell):
     def readout(self, state: Pair, x: Array) -> Float[Array, " outputs"]:
         """`[h1'; h2']`."""
         return join(*state)
+
+
+register("block_diagonal", BlockDiagonal)

@@ -11,8 +11,9 @@ from jaxtyping import Array, Bool, Float
 import rtrl
 import scan
 from zoo.kinds import AbstractUnstructuredCell
-from zoo.memory import State
+from zoo.memory import AbstractMemory, State
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class DeltaNet(AbstractUnstructuredCell):
@@ -145,3 +146,31 @@ def _combined(earlier, later):
 
 def _unit(u):
     return u * jax.lax.rsqrt(jnp.sum(u**2) + 1e-12)
+
+
+def _deltanet(
+    inputs: int,
+    hidden: int,
+    *,
+    keys: int | None = None,
+    sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+    key: Array,
+) -> AbstractMemory:
+    """A delta rule network; see `zoo.DeltaNet`."""
+    return DeltaNet(inputs, hidden, keys=keys, sensitivity=sensitivity, key=key)
+
+
+def _gated_deltanet(
+    inputs: int,
+    hidden: int,
+    *,
+    keys: int | None = None,
+    sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
+    key: Array,
+) -> AbstractMemory:
+    """A delta rule network whose memory decays; see `zoo.DeltaNet`."""
+    return DeltaNet(inputs, hidden, keys=keys, gated=True, sensitivity=sensitivity, key=key)
+
+
+register("deltanet", _deltanet)
+register("gated_deltanet", _gated_deltanet)

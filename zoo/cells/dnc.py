@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class _Memory(eqx.Module):
@@ -149,3 +150,6 @@ def _allocation(usage):
     ascending = usage[order]
     before = jnp.concatenate([jnp.ones_like(usage[:1]), jnp.cumprod(ascending)[:-1]])
     return jnp.zeros_like(usage).at[order].set((1 - ascending) * before)
+
+
+register("dnc", DNC)

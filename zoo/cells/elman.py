@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 
 class Elman(AbstractDenseCell):
@@ -59,3 +60,6 @@ class Elman(AbstractDenseCell):
     ) -> Float[Array, " hidden"]:
         """`h'`."""
         return jnp.tanh(rtrl.exact_product(self.w, x) + recurrent(self.u, state) + self.b)[:, 0]
+
+
+register("elman", Elman)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractDiagonalCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class ELSTM(AbstractDiagonalCell):
@@ -67,3 +68,6 @@ class ELSTM(AbstractDiagonalCell):
     ) -> Float[Array, " hidden"]:
         """`o ⊙ c'`."""
         return jax.nn.sigmoid(self.output(x) + state @ self.w_o.T) * state
+
+
+register("elstm", ELSTM)

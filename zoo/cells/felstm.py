@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import Linear, check_sizes, linear_weights
+from zoo.registry import register
 
 
 class FeLSTM(AbstractDenseCell):
@@ -76,3 +77,6 @@ class FeLSTM(AbstractDenseCell):
     ) -> Float[Array, " hidden"]:
         """`o ⊙ c'`."""
         return jax.nn.sigmoid(self.output(x) + state @ self.w_o.T) * state
+
+
+register("felstm", FeLSTM)

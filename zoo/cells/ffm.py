@@ -10,6 +10,7 @@ from jaxtyping import Array, Complex, Float
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import Linear, check_sizes, to_complex
+from zoo.registry import register
 
 # As published: the largest double. It sets the fast end of the decays.
 _LARGEST = 1.79e308
@@ -181,3 +182,6 @@ class FFM(AbstractTwoAxisCell):
             return z
         gate = jax.nn.sigmoid(self.output_gate(x))
         return z * gate + self.skip(x) * (1 - gate)
+
+
+register("ffm", FFM)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 
 class FWP(AbstractTwoAxisCell):
@@ -69,3 +70,6 @@ class FWP(AbstractTwoAxisCell):
     ) -> Float[Array, " hidden"]:
         """`W' softmax(q)`."""
         return state @ jax.nn.softmax(x @ self.query.T)
+
+
+register("fwp", FWP)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 
 class GRU(AbstractDenseCell):
@@ -69,3 +70,6 @@ class GRU(AbstractDenseCell):
         r, z = jax.nn.sigmoid(w_r + u_r), jax.nn.sigmoid(w_z + u_z)
         n = jnp.tanh(w_n + r * (u_n + self.b_u))
         return (1 - z) * n + z * state
+
+
+register("gru", GRU)

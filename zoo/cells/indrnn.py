@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractDiagonalCell
 from zoo.parts import Linear, activation_function, check_sizes
+from zoo.registry import register
 
 
 class IndRNN(AbstractDiagonalCell):
@@ -50,3 +51,6 @@ class IndRNN(AbstractDiagonalCell):
     ) -> Float[Array, " hidden"]:
         """`h'`."""
         return activation_function(self.activation)(self.drive(x) + self.u * state)
+
+
+register("indrnn", IndRNN)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class LinearAttention(AbstractTwoAxisCell):
@@ -78,3 +79,6 @@ class LinearAttention(AbstractTwoAxisCell):
         attended = both[:-1] / jnp.maximum(both[-1], 1e-6)
         u = attended + (x if self.skip is None else self.skip(x))
         return self.second(jax.nn.gelu(self.first(u)))
+
+
+register("linear_attention", LinearAttention)

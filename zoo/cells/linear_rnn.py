@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractLinearCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class LinearRNN(AbstractLinearCell):
@@ -49,3 +50,6 @@ class LinearRNN(AbstractLinearCell):
         """`(g, (1 - g) ⊙ i)`."""
         g = jax.nn.sigmoid(self.gate(x))
         return g, (1 - g) * jnp.tanh(self.impulse(x))
+
+
+register("linear_rnn", LinearRNN)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
 from zoo.parts import check_sizes, to_complex
+from zoo.registry import register
 
 _RULES = ("im", "imex")
 
@@ -111,3 +112,6 @@ class LinOSS(AbstractTimeInvariantCell):
         cosine = jnp.sqrt(1 - sine**2)
         eigenvalue = to_complex(1 - 2 * sine**2, 2 * sine * cosine)
         return eigenvalue, (eigenvalue - 1) / delta, delta
+
+
+register("linoss", LinOSS)

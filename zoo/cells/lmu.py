@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 State = tuple[Float[Array, " hidden"], Float[Array, " order"]]
 
@@ -114,3 +115,6 @@ def delay(order: int, theta: float) -> tuple[np.ndarray, np.ndarray]:
     b = (-1.0) ** np.arange(order) * scale
     a_bar = scipy.linalg.expm(a)
     return a_bar, np.linalg.solve(a, (a_bar - np.eye(order)) @ b)
+
+
+register("lmu", LMU)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
 from zoo.parts import check_sizes, ring, to_complex
+from zoo.registry import register
 
 
 class LRU(AbstractTimeInvariantCell):
@@ -95,3 +96,6 @@ class LRU(AbstractTimeInvariantCell):
         """`Re(C h) + D ⊙ x`."""
         y = state.real @ self.c_real.T - state.imag @ self.c_imag.T
         return y if self.d is None else y + self.d * x
+
+
+register("lru", LRU)

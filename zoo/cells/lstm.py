@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 Cells = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
 
@@ -78,3 +79,6 @@ class LSTM(AbstractDenseCell):
     def readout(self, state: Cells, x: Array) -> Float[Array, " hidden"]:
         """`h'`."""
         return state[1]
+
+
+register("lstm", LSTM)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractDenseCell, Recurrent
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 
 class MGU(AbstractDenseCell):
@@ -66,3 +67,6 @@ class MGU(AbstractDenseCell):
         f = jax.nn.sigmoid(drive_f + recurrent(self.u_f, state)[:, 0])
         n = jnp.tanh(drive_n + recurrent(self.u_n, f * state)[:, 0])
         return (1 - f) * state + f * n
+
+
+register("mgu", MGU)

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractLinearCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class MinGRU(AbstractLinearCell):
@@ -47,3 +48,6 @@ class MinGRU(AbstractLinearCell):
         """`(1 - z, z ⊙ (W_h x + b_h))`."""
         z = jax.nn.sigmoid(self.gate(x))
         return 1 - z, z * self.candidate(x)
+
+
+register("mingru", MinGRU)

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractLinearCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class MinLSTM(AbstractLinearCell):
@@ -51,3 +52,6 @@ class MinLSTM(AbstractLinearCell):
         # f / (f + i) as σ(log f - log i): both gates may be far below the smallest number.
         difference = jax.nn.log_sigmoid(self.forget(x)) - jax.nn.log_sigmoid(self.admit(x))
         return jax.nn.sigmoid(difference), jax.nn.sigmoid(-difference) * self.candidate(x)
+
+
+register("minlstm", MinLSTM)

@@ -7,7 +7,10 @@ from jaxtyping import Array, Bool, Float
 import rtrl
 from zoo.cell import AbstractCell
 from zoo.kinds import check_method
+from zoo.memory import AbstractMemory
 from zoo.parts import activation_function, check_sizes, linear_weights
+from zoo.registry import register
+from zoo.windowed import Windowed
 
 
 class MLP(AbstractCell):
@@ -74,3 +77,15 @@ class MLP(AbstractCell):
         """Nothing."""
         check_method(method, ("auto",))
         return ()
+
+
+def _frame_stack(
+    inputs: int, hidden: int, *, window: int = 4, activation: str = "relu", key: Array
+) -> AbstractMemory:
+    """A memoryless network that sees the last inputs side by side; see `zoo.MLP`."""
+    check_sizes(inputs=inputs, hidden=hidden, window=window)
+    return Windowed(MLP(window * inputs, hidden, activation=activation, key=key), window)
+
+
+register("frame_stack", _frame_stack)
+register("mlp", MLP)

@@ -11,6 +11,7 @@ import rtrl
 import scan
 from zoo.cell import AbstractCell
 from zoo.parts import NOTHING, Linear, check_sizes, decayed, decaying_maximum, linear_weights
+from zoo.registry import register
 
 State = tuple[Float[Array, "keys hidden_and_one"], Float[Array, ""]]
 
@@ -125,3 +126,6 @@ class MLSTM(AbstractCell):
             jax.nn.log_sigmoid(logits[:, :, 1]),
             keys[:, :, None] * values[:, None, :],
         )
+
+
+register("mlstm", MLSTM)

@@ -9,6 +9,7 @@ import rtrl
 from zoo.cell import AbstractCell
 from zoo.kinds import check_method
 from zoo.parts import activation_function, check_sizes, linear_weights, positions
+from zoo.registry import register
 
 
 class PositionalMLP(AbstractCell):
@@ -72,3 +73,6 @@ class PositionalMLP(AbstractCell):
     ) -> Int[Array, " time"]:
         check_method(method, ("auto",))
         return positions(state, begin, len(xs)) + 1
+
+
+register("positional_mlp", PositionalMLP)

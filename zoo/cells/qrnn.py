@@ -6,7 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractLinearCell
+from zoo.memory import AbstractMemory
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
+from zoo.windowed import Windowed
 
 
 class QRNN(AbstractLinearCell):
@@ -56,3 +59,12 @@ class QRNN(AbstractLinearCell):
     ) -> Float[Array, " hidden"]:
         """`o ⊙ c'`."""
         return jax.nn.sigmoid(self.output(x)) * state
+
+
+def _qrnn(inputs: int, hidden: int, *, window: int = 2, key: Array) -> AbstractMemory:
+    """A QRNN with filters as wide as the window; see `zoo.QRNN`."""
+    check_sizes(inputs=inputs, hidden=hidden, window=window)
+    return Windowed(QRNN(window * inputs, hidden, key=key), window)
+
+
+register("qrnn", _qrnn)

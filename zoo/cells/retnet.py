@@ -8,6 +8,7 @@ from jaxtyping import Array, Complex, Float
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import Linear, check_sizes, linear_weights, to_complex
+from zoo.registry import register
 
 
 class RetNet(AbstractTwoAxisCell):
@@ -91,3 +92,6 @@ class RetNet(AbstractTwoAxisCell):
         o = o - jnp.mean(o, -1, keepdims=True)
         o = o * jax.lax.rsqrt(jnp.mean(o**2, -1, keepdims=True) + 1e-5)
         return self.output(jax.nn.silu(self.gate(x)) * o.ravel())
+
+
+register("retnet", RetNet)

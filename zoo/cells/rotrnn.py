@@ -10,6 +10,7 @@ from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
 from zoo.parts import Linear, check_sizes, to_complex
+from zoo.registry import register
 
 
 class RotRNN(AbstractTimeInvariantCell):
@@ -103,3 +104,6 @@ class RotRNN(AbstractTimeInvariantCell):
         # Solving, which the exponential does, is not there in half precision.
         skew = (self.basis - self.basis.T).astype(jnp.promote_types(self.basis.dtype, jnp.float32))
         return jax.scipy.linalg.expm(skew)
+
+
+register("rotrnn", RotRNN)

@@ -6,7 +6,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractDiagonalCell, AbstractTimeInvariantCell
+from zoo.memory import AbstractMemory
 from zoo.parts import activation_function, check_sizes, join, linear_weights, ring, to_complex
+from zoo.registry import register
 
 _MODULI = ("exp_exp", "exp", "sigmoid", "direct")
 _PHASES = ("exp", "direct")
@@ -199,3 +201,35 @@ class NonlinearRTU(AbstractDiagonalCell):
     def readout(self, state, x: Array) -> Float[Array, " outputs"]:
         """`[h1; h2]`."""
         return join(*state)
+
+
+def _rtu(
+    inputs: int,
+    hidden: int,
+    *,
+    nonlinear: bool = False,
+    activation: str | None = None,
+    r_min: float = 0.0,
+    r_max: float = 1.0,
+    max_phase: float = 6.283185307179586,
+    modulus: str = "exp_exp",
+    phase: str = "exp",
+    key: Array,
+) -> AbstractMemory:
+    """A linear or nonlinear RTU; see `zoo.RTU` and `zoo.NonlinearRTU`."""
+    chosen = {} if activation is None else {"activation": activation}
+    kind = NonlinearRTU if nonlinear else RTU
+    return kind(
+        inputs,
+        hidden,
+        r_min=r_min,
+        r_max=r_max,
+        max_phase=max_phase,
+        modulus=modulus,
+        phase=phase,
+        key=key,
+        **chosen,
+    )
+
+
+register("rtu", _rtu)

@@ -10,7 +10,10 @@ from jaxtyping import Array, Bool, Float
 import rtrl
 import scan
 from zoo.cell import AbstractCell
+from zoo.memory import AbstractMemory
 from zoo.parts import NOTHING, check_sizes, decayed, decaying_maximum, linear_weights
+from zoo.registry import register
+from zoo.windowed import Windowed
 
 State = tuple[Float[Array, " hidden"], ...]
 
@@ -140,3 +143,12 @@ def _average(a, b, m, now, v):
     top = jax.lax.stop_gradient(jnp.maximum(m, now))
     past, present = jnp.exp(m - top), jnp.exp(now - top)
     return (past * a + present * v) / (past * b + present)
+
+
+def _rwkv(inputs: int, hidden: int, *, key: Array) -> AbstractMemory:
+    """RWKV-4's mixing over time; see `zoo.RWKV`."""
+    check_sizes(inputs=inputs, hidden=hidden)
+    return Windowed(RWKV(2 * inputs, hidden, key=key), 2)
+
+
+register("rwkv", _rwkv)

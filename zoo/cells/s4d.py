@@ -10,6 +10,7 @@ from jaxtyping import Array, Complex, Float
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import Linear, check_sizes, discretize, to_complex
+from zoo.registry import register
 
 
 class S4D(AbstractTwoAxisCell):
@@ -112,3 +113,6 @@ class S4D(AbstractTwoAxisCell):
         v = 2 * jnp.sum(self.c_real * state.real - self.c_imag * state.imag, -1)
         v = jax.nn.gelu(v + self.d * (x @ self.project.T))
         return self.value(v) * jax.nn.sigmoid(self.gate(v))
+
+
+register("s4d", S4D)

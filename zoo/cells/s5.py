@@ -10,6 +10,7 @@ from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
 from zoo.parts import Linear, check_sizes, discretize, to_complex
+from zoo.registry import register
 
 
 class S5(AbstractTimeInvariantCell):
@@ -122,3 +123,6 @@ def _hippo(size: int) -> tuple[np.ndarray, np.ndarray]:
     frequencies, vectors = np.linalg.eigh(-1j * (skew - skew.T))
     upper = slice(size // 2, None)  # eigh sorts them
     return -0.5 + 1j * frequencies[upper], vectors[:, upper]
+
+
+register("s5", S5)

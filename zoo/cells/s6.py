@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import check_sizes, linear_weights
+from zoo.registry import register
 
 
 class S6(AbstractTwoAxisCell):
@@ -119,3 +120,6 @@ class S6(AbstractTwoAxisCell):
         read = x if self.reads == "input" else signal
         y = state @ (read @ self.c.T) + self.d * signal
         return y * jax.nn.silu(x @ self.gate.T)
+
+
+register("s6", S6)

@@ -11,6 +11,7 @@ import rtrl
 import scan
 from zoo.cell import AbstractCell
 from zoo.parts import check_sizes, linear_weights, positions
+from zoo.registry import register
 
 State = tuple[Float[Array, "hidden keys"], Int[Array, ""]]
 _PERIOD = 65536
@@ -125,3 +126,6 @@ def _draw(count, choices):
     """Which calibration the step takes."""
     key = jax.random.fold_in(jax.random.key(0), count.astype(jnp.uint32))
     return jax.random.randint(key, (), 0, choices)
+
+
+register("shm", SHM)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 import rtrl
 from zoo.kinds import AbstractDiagonalCell
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 Cells = tuple[Float[Array, " hidden"], Float[Array, " hidden"]]
 
@@ -80,3 +81,6 @@ class SRU(AbstractDiagonalCell):
         c, before = state
         r = jax.nn.sigmoid(self.reset(x) + self.v_reset * before)
         return r * c + (1 - r) * (x if self.highway is None else self.highway(x))
+
+
+register("sru", SRU)

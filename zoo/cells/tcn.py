@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from zoo.kinds import AbstractFiniteMemory
 from zoo.parts import Linear, check_sizes, linear_weights
+from zoo.registry import register
 
 
 class _CausalConvolution(eqx.Module):
@@ -87,3 +88,6 @@ class TCN(AbstractFiniteMemory):
                 tokens = jax.vmap(self.widen)(tokens)
             tokens = jax.nn.relu(tokens + through)
         return tokens
+
+
+register("tcn", TCN)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from zoo.kinds import AbstractFiniteMemory
 from zoo.parts import Linear, check_sizes
+from zoo.registry import register
 
 
 class _Layer(eqx.Module):
@@ -123,3 +124,6 @@ class Transformer(AbstractFiniteMemory):
         for layer in self.layers:
             z = layer(z, age)
         return jax.vmap(self.norm)(z)
+
+
+register("transformer", Transformer)

@@ -25,11 +25,12 @@ from pathlib import Path
 from tests.mutants.mutations import Mutation, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
-# The tests of each target, those that are likely to notice first.
-FORMS = ["tests/zoo/test_forms.py", "tests/zoo/test_transformations.py"]
+# What is changed, and the tests that are to notice.
+FORMS = ("test_forms", "test_transformations", "test_forward_mode")
+CELLS = [f"tests/zoo/{name}.py" for name in FORMS]
 TESTS = {
-    "scan": ["tests/scan", *FORMS],
-    "rtrl": ["tests/rtrl", *FORMS, "tests/zoo/test_stack.py"],
+    "scan": ["tests/scan", *CELLS],
+    "rtrl": ["tests/rtrl", *CELLS, "tests/zoo/test_stack.py"],
     "agents/learning": ["tests/agents"],
     "agents/acting": ["tests/agents"],
     "agents/algorithms": ["tests/agents"],
@@ -61,13 +62,14 @@ def main() -> None:
         __import__(name)
     with tempfile.TemporaryDirectory(prefix="trace-zoo-mutants.") as folder:
         copy_to(Path(folder))
-        limits = {}
+        limits: dict[tuple[str, ...], float] = {}
         for number, (target, mutation) in enumerate(drawn, 1):
             if mutation.name in known:
                 continue
-            if target not in limits:
-                limits[target] = limit_of(target)
-            result = run_with(mutation, target, limits[target])
+            tests = tuple(TESTS[target])
+            if tests not in limits:
+                limits[tests] = limit_of(tests)
+            result = run_with(mutation, tests, limits[tests])
             known[mutation.name] = {"name": mutation.name, "kind": mutation.kind, **result}
             with options.out.open("a") as file:
                 file.write(json.dumps(known[mutation.name]) + "\n")
@@ -106,34 +108,37 @@ def copy_to(folder: Path) -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-def limit_of(target: str) -> float:
+def limit_of(tests: tuple[str, ...]) -> float:
     """How long the tests of a mutation may take: three times what they take without one."""
-    run_tests(target, 3600)  # to compile
+    run_tests(tests, "", 3600)  # to compile
     begin = time.monotonic()
-    result = run_tests(target, 3600)
+    result = run_tests(tests, "", 3600)
     if result["end"] != "survived":
         output = Path("pytest.log").read_text()
-        sys.exit(f"{output}\nThe tests of {target} fail without a mutation: {result}")
+        sys.exit(f"{output}\nWithout a mutation {' '.join(tests)} fail: {result}")
     return 30 + 3 * (time.monotonic() - begin)
 
 
-def run_with(mutation: Mutation, target: str, limit: float) -> dict[str, str]:
+def run_with(mutation: Mutation, tests: tuple[str, ...], limit: float) -> dict[str, str]:
     path = Path(mutation.file)
     source = path.read_bytes()
     path.write_bytes(mutation.apply(source))
     try:
-        return run_tests(target, limit)
+        return run_tests(tests, path.stem.strip("_"), limit)
     finally:
         path.write_bytes(source)
 
 
-def run_tests(target: str, limit: float) -> dict[str, str]:
-    """Run the quick tests of a target in a process of its own: its end, and the first failure."""
+def run_tests(tests: tuple[str, ...], module: str, limit: float) -> dict[str, str]:
+    """Run the quick tests in a process of their own: how it ended, and the first failure."""
+    found = ([*Path(t).rglob("test_*.py")] if Path(t).is_dir() else [Path(t)] for t in tests)
+    files = sorted(file for part in found for file in part)
+    files.sort(key=lambda file: module not in file.stem)  # the module's own come first
     log = Path("pytest.log").absolute()
     child = os.fork()
     if child == 0:
         try:
-            os._exit(pytest_on(TESTS[target], log))
+            os._exit(pytest_on(files, log))
         except BaseException:
             traceback.print_exc()
             os._exit(99)
@@ -151,7 +156,7 @@ def run_tests(target: str, limit: float) -> dict[str, str]:
     return {"end": "died", "by": f"not done after {limit:.0f} s"}
 
 
-def pytest_on(tests: list[str], log: Path) -> int:
+def pytest_on(files: list[Path], log: Path) -> int:
     """Run pytest in this process, with its output in a file."""
     os.setsid()
     file = log.open("w")
@@ -163,7 +168,7 @@ def pytest_on(tests: list[str], log: Path) -> int:
 
     quick = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
     quick += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before the fork
-    return pytest.main([*quick, "--tb=line", *tests])
+    return pytest.main([*quick, "--tb=line", *map(str, files)])
 
 
 def report(results: list[dict]) -> None:

@@ -31,7 +31,6 @@ class Block(eqx.Module):
         - `cell`: the memory inside; its `inputs` are the width of the block.
         - `norm`: whether a layer norm stands in front of the cell.
         - `gated`: whether the map back is a gated linear unit.
-        - `key`: PRNG key.
         """
         value_key, gate_key = jax.random.split(key)
         self.norm = eqx.nn.LayerNorm(cell.inputs) if norm else None

@@ -30,10 +30,6 @@ class Windowed(AbstractMemory):
 
         - `cell`: a memory whose `inputs` are `window` times those of the whole.
         - `window`: how many inputs it sees, the present one among them.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(window=window)
         if cell.inputs % window:

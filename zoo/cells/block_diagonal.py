@@ -49,11 +49,6 @@ class BlockDiagonal(AbstractDiagonalCell):
         - `hidden`: number of blocks; the output is twice as wide.
         - `activation`: `"relu"`, `"tanh"`, `"identity"`, `"silu"` or `"gelu"`.
         - `r_min`, `r_max`: the initial squared modulus is uniform in [r_min², r_max²].
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         activation_function(activation)
@@ -72,7 +67,6 @@ class BlockDiagonal(AbstractDiagonalCell):
         return 2 * self.hidden
 
     def init_state(self) -> Pair:
-        """Zeros."""
         zeros = jnp.zeros(self.hidden, self.w1.dtype)
         return zeros, zeros
 

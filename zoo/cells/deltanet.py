@@ -60,11 +60,6 @@ class DeltaNet(AbstractUnstructuredCell):
         - `keys`: width of keys and queries; `hidden` by default.
         - `gated`: whether the memory decays.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         width = hidden if keys is None else keys
         check_sizes(inputs=inputs, hidden=hidden, keys=width)
@@ -79,7 +74,6 @@ class DeltaNet(AbstractUnstructuredCell):
         self.sensitivity = sensitivity
 
     def init_state(self) -> Float[Array, "hidden keys"]:
-        """Zeros."""
         weights = self.keys.weight
         return jnp.zeros((self.hidden, weights.shape[0]), weights.dtype)
 

@@ -65,11 +65,6 @@ class DNC(AbstractUnstructuredCell):
         - `word`: width of a slot.
         - `heads`: number of read heads.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, slots=slots, word=word, heads=heads)
         keys = jax.random.split(key, 3)
@@ -82,7 +77,6 @@ class DNC(AbstractUnstructuredCell):
         self.sensitivity = sensitivity
 
     def init_state(self) -> _Memory:
-        """Zeros."""
 
         def zeros(*shape):
             return jnp.zeros(shape, self.output.weight.dtype)

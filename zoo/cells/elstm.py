@@ -39,11 +39,6 @@ class ELSTM(AbstractDiagonalCell):
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 6)

@@ -84,11 +84,6 @@ class FFM(AbstractTwoAxisCell):
         - `periods`: shortest and longest initial period of a context, in steps. Replaces 1 and t_e.
         - `input_gate`, `output_gate`, `decay`, `context`, `learn_decay`, `learn_context`,
           `hadamard`: the ablations above.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, traces=traces, contexts=contexts)
         if not 0 < beta < 1:

@@ -37,11 +37,6 @@ class FWP(AbstractTwoAxisCell):
         - `inputs`: width of `x`.
         - `hidden`: width of the values and of `y`.
         - `keys`: width of keys and queries; `hidden` by default.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         keys = hidden if keys is None else keys
         check_sizes(inputs=inputs, hidden=hidden, keys=keys)

@@ -33,11 +33,6 @@ class IndRNN(AbstractDiagonalCell):
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
         - `activation`: `"relu"`, `"tanh"`, `"identity"`, `"silu"` or `"gelu"`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         activation_function(activation)

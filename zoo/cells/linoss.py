@@ -57,11 +57,6 @@ class LinOSS(AbstractTimeInvariantCell):
         - `hidden`: number of oscillators.
         - `outputs`: width of `y`; `hidden` by default.
         - `discretization`: `"im"` or `"imex"`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         outputs = hidden if outputs is None else outputs
         check_sizes(inputs=inputs, hidden=hidden, outputs=outputs)

@@ -59,11 +59,6 @@ class LMU(AbstractUnstructuredCell):
         - `order`: number of polynomials.
         - `theta`: length of the window, in steps.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, order=order)
         if not theta >= 1:
@@ -79,7 +74,6 @@ class LMU(AbstractUnstructuredCell):
         self.sensitivity = sensitivity
 
     def init_state(self) -> State:
-        """Zeros."""
         return jnp.zeros(self.hidden, self.w_x.dtype), jnp.zeros(len(self.encode_m), self.w_x.dtype)
 
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:

@@ -57,11 +57,6 @@ class LRU(AbstractTimeInvariantCell):
         - `outputs`: width of `y`; `hidden` by default.
         - `r_min`, `r_max`: the initial `|λ|²` is uniform in [r_min², r_max²].
         - `max_phase`: the initial phase is uniform in (0, max_phase), in radians per step.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         outputs = hidden if outputs is None else outputs
         check_sizes(inputs=inputs, hidden=hidden, outputs=outputs)

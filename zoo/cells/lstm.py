@@ -51,11 +51,6 @@ class LSTM(AbstractDenseCell):
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 3)
@@ -65,7 +60,6 @@ class LSTM(AbstractDenseCell):
         self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def init_state(self) -> Cells:
-        """Zeros."""
         zeros = jnp.zeros(self.hidden, self.w.dtype)
         return zeros, zeros
 

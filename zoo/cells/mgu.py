@@ -45,11 +45,6 @@ class MGU(AbstractDenseCell):
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractDenseCell`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 4)

@@ -30,11 +30,6 @@ class MinGRU(AbstractLinearCell):
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         gate_key, candidate_key = jax.random.split(key)

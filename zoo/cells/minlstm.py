@@ -32,11 +32,6 @@ class MinLSTM(AbstractLinearCell):
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 3)

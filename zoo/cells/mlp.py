@@ -32,11 +32,6 @@ class MLP(AbstractCell):
         - `inputs`: width of `x`.
         - `hidden`: width of `y`.
         - `activation`: `"relu"`, `"tanh"`, `"identity"`, `"silu"` or `"gelu"`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         activation_function(activation)

@@ -36,11 +36,6 @@ class QRNN(AbstractLinearCell):
 
         - `inputs`: width of the window: that of `x` times the filter's width.
         - `hidden`: number of units, and width of `y`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 3)

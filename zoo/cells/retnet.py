@@ -41,11 +41,6 @@ class RetNet(AbstractTwoAxisCell):
         - `inputs`: width of `x`.
         - `hidden`: width of values and `y`; each head has its part of it, and as many keys.
         - `heads`: a divisor of `hidden`, at most half of it.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, heads=heads)
         if hidden % heads:

@@ -54,11 +54,6 @@ class RotRNN(AbstractTimeInvariantCell):
         - `outputs`: width of `y`; `hidden` by default.
         - `gamma`: initial decay per step, between 0 and 1.
         - `max_phase`: θ starts uniform in (0, max_phase), in radians per step.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         outputs = hidden if outputs is None else outputs
         check_sizes(inputs=inputs, hidden=hidden, outputs=outputs)

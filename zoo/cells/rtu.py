@@ -108,11 +108,6 @@ class RTU(AbstractTimeInvariantCell):
         - `max_phase`: the initial `θ` is uniform in (0, max_phase), in radians per step.
         - `modulus`: how r is learned: `"exp_exp"`, `"exp"`, `"sigmoid"` or `"direct"`.
         - `phase`: how θ is learned: `"exp"` or `"direct"`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         activation_function(activation)
         self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, modulus, phase, key)
@@ -167,12 +162,7 @@ class NonlinearRTU(AbstractDiagonalCell):
         phase: str = "exp",
         key: Array,
     ):
-        """See `zoo.RTU`; `activation` is that of the recurrence.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
-        """
+        """See `zoo.RTU`; `activation` is that of the recurrence."""
         activation_function(activation)
         self.parameters = _Parameters(inputs, hidden, r_min, r_max, max_phase, modulus, phase, key)
         self.inputs, self.hidden, self.activation = inputs, hidden, activation
@@ -183,7 +173,6 @@ class NonlinearRTU(AbstractDiagonalCell):
         return 2 * self.hidden
 
     def init_state(self) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
-        """Zeros."""
         zeros = jnp.zeros(self.hidden, self.parameters.w1.dtype)
         return zeros, zeros
 

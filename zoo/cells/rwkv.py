@@ -50,11 +50,6 @@ class RWKV(AbstractCell):
 
         - `inputs`: width of the window: twice that of `x`.
         - `hidden`: number of channels, and width of `y`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         if inputs % 2:

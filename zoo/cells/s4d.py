@@ -61,11 +61,6 @@ class S4D(AbstractTwoAxisCell):
         - `states`: complex states per feature.
         - `init`: `"lin"` or `"inv"`.
         - `step_min`, `step_max`: log Δ starts uniform between their logarithms.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, states=states)
         if not 0 < step_min <= step_max:

@@ -64,11 +64,6 @@ class S5(AbstractTimeInvariantCell):
         - `outputs`: width of `y`; `hidden` by default.
         - `discretization`: `"zoh"` or `"bilinear"`.
         - `step_min`, `step_max`: log Δ starts uniform between their logarithms.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         outputs = hidden if outputs is None else outputs
         check_sizes(inputs=inputs, hidden=hidden, outputs=outputs)

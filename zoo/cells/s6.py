@@ -68,11 +68,6 @@ class S6(AbstractTwoAxisCell):
         - `states`: N, states per channel.
         - `rank`: of W_Δ; a sixteenth of the width of r, rounded up, by default.
         - `reads`: `"input"` or `"signal"`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         if reads not in ("input", "signal"):
             raise ValueError(f"`reads` (={reads!r}) must be one of input, signal.")

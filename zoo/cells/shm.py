@@ -58,11 +58,6 @@ class SHM(AbstractCell):
         - `hidden`: rows of the memory, and width of `y`.
         - `keys`: columns of the memory; `hidden` by default.
         - `calibrations`: L, how many vectors θ there are to draw from.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         keys = hidden if keys is None else keys
         check_sizes(inputs=inputs, hidden=hidden, keys=keys, calibrations=calibrations)
@@ -76,7 +71,6 @@ class SHM(AbstractCell):
         self.inputs, self.hidden = inputs, hidden
 
     def init_state(self) -> State:
-        """Zeros."""
         dtype = self.value.dtype
         return jnp.zeros((self.hidden, len(self.key)), dtype), jnp.zeros((), jnp.int32)
 

@@ -42,11 +42,6 @@ class SRU(AbstractDiagonalCell):
 
         - `inputs`: width of `x`.
         - `hidden`: number of units, and width of `y`.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden)
         keys = jax.random.split(key, 6)
@@ -61,7 +56,6 @@ class SRU(AbstractDiagonalCell):
         self.inputs, self.hidden = inputs, hidden
 
     def init_state(self) -> Cells:
-        """Zeros."""
         zeros = jnp.zeros(self.hidden, self.v_forget.dtype)
         return zeros, zeros
 

@@ -56,11 +56,6 @@ class TCN(AbstractFiniteMemory):
         - `hidden`: width of every block and of `y`.
         - `blocks`: number of blocks.
         - `taps`: width of the filters, in steps.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, blocks=blocks, taps=taps)
         keys = jax.random.split(key, 2 * blocks + 1)

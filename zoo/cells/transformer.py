@@ -97,11 +97,6 @@ class Transformer(AbstractFiniteMemory):
         - `depth`: number of layers.
         - `heads`: a divisor of `hidden`.
         - `window`: steps that a layer attends to, the present one among them.
-        - `key`: PRNG key.
-
-        **Raises:**
-
-        `ValueError` naming the argument, its value and the rule.
         """
         check_sizes(inputs=inputs, hidden=hidden, depth=depth, heads=heads, window=window)
         if hidden % heads:

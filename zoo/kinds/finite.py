@@ -65,12 +65,12 @@ class AbstractFiniteMemory(AbstractMemory):
         tokens = jnp.concatenate([past, xs])
         before = count - jnp.arange(self.reach, 0, -1, dtype=count.dtype)
         age = jnp.concatenate([before, positions(count, begin, time)])
-        known = age >= 0
-        age = jnp.where(known, age, -1)
+        in_episode = age >= 0
+        age = jnp.where(in_episode, age, -1)
         # What is not finite must reach the outputs it belongs to, but zero times it no others.
         sound = jnp.all(jnp.isfinite(tokens), 1)
-        ys = self.respond(jnp.where((known & sound)[:, None], tokens, 0), age)
-        tainted = _any_before(known & ~sound, jnp.minimum(age, self.reach))
+        ys = self.respond(jnp.where((in_episode & sound)[:, None], tokens, 0), age)
+        tainted = _any_before(in_episode & ~sound, jnp.minimum(age, self.reach))
         ys = jnp.where(tainted[:, None], jnp.nan, ys)[self.reach :]
         count = jnp.minimum(age[-1] + 1, self.reach)
         lag = jnp.arange(self.reach, 0, -1)[:, None]

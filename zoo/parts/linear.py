@@ -23,7 +23,6 @@ class Linear(eqx.Module):
 
         - `inputs`, `outputs`: widths.
         - `use_bias`: whether there is a b.
-        - `key`: PRNG key.
         """
         weight_key, bias_key = jax.random.split(key)
         self.weight = linear_weights(weight_key, (outputs, inputs), inputs)

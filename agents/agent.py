@@ -48,7 +48,7 @@ class Report(eqx.Module):
     diagnostics: Metrics
     episodes: Metrics
 
-    def scalars(self) -> Metrics:
+    def scalars(self) -> dict[str, Any]:
         """Return all of them."""
         return {**self.metrics, **self.diagnostics, **self.episodes}
 

@@ -3,7 +3,7 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import zoo
@@ -16,8 +16,12 @@ class Options(dict[str, Any]):
     Lists become tuples, as JSON does not tell them apart.
     """
 
-    def __init__(self, options: Mapping[str, Any]):
-        super().__init__({name: _without_lists(value) for name, value in options.items()})
+    def __init__(self, options: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()):
+        super().__init__({name: _without_lists(x) for name, x in dict(options).items()})
+
+    def __reduce__(self):
+        # Copies are made at once, not entry by entry, which is refused.
+        return type(self), (dict(self),)
 
     def __hash__(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return hash(tuple(sorted(self.items(), key=lambda item: item[0])))

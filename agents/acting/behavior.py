@@ -72,6 +72,8 @@ class ByPolicy(AbstractBehavior):
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, (policy, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
         action = policy.mode() if key is None else policy.sample(key)
+        # As it is kept: its probability must be that of the action in the rollout.
+        action = action.astype(inputs.action.dtype)
         return state, Decision(action, (policy.log_prob(action), value))
 
     def at_end(self, state: Any, inputs: Inputs) -> Array:

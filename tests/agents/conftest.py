@@ -1,27 +1,62 @@
-"""What tests of training share."""
+"""What tests of agents share: programs that are compiled once, and interrupted runs."""
 
-import json
+import os
+import signal
 
 import jax
+import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
-from agents import training
+from agents.running.scalars import ScalarLog
 
 
-@pytest.fixture(scope="module")
-def shared_programs():
-    """Runs of one configuration share their compiled programs; clear it to compile anew."""
-    programs = {}
-    compiled = training._Programs
+@pytest.fixture(scope="package", autouse=True)
+def compiled_once(tmp_path_factory):
+    """What several runs compile is kept in a folder: by `JAX_COMPILATION_CACHE_DIR`, or here."""
+    settings = {
+        "jax_compilation_cache_dir": jax.config.jax_compilation_cache_dir
+        or str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.1,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
-    def share(algorithm, config):
-        settings = {name: config[name] for name in ("seed", "seeds", "evaluation_episodes")}
-        settings |= {"evaluate": bool(config["evaluate_every"]), "x64": jax.config.jax_enable_x64}
-        key = type(algorithm), json.dumps([algorithm.to_dict(), settings], sort_keys=True)
-        if key not in programs:
-            programs[key] = compiled(algorithm, config)
-        return programs[key]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "_Programs", share)
-        yield programs
+@pytest.fixture
+def interrupt(monkeypatch):
+    """A function that arranges for a signal when the rows of an iteration are written."""
+
+    def arrange(iteration, number=signal.SIGINT):
+        write = ScalarLog.write
+
+        def write_and_interrupt(self, now, *rest):
+            if now == iteration:
+                os.kill(os.getpid(), number)
+            return write(self, now, *rest)
+
+        monkeypatch.setattr(ScalarLog, "write", write_and_interrupt)
+
+    return arrange
+
+
+@pytest.fixture
+def same_state():
+    """A function that compares two states bit by bit."""
+
+    def compare(one, two):
+        # By path: structures also hold spaces, which equal only themselves.
+        one, two = (jax.tree_util.tree_leaves_with_path(tree) for tree in (one, two))
+        for (path, a), (other, b) in zip(one, two, strict=True):
+            assert path == other and a.dtype == b.dtype
+            if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+                a, b = jax.random.key_data(a), jax.random.key_data(b)
+            assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+    return compare

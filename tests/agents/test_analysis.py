@@ -9,10 +9,10 @@ from gymnax.environments import spaces
 from matplotlib.image import imread
 
 import zoo
-from agents import analysis, envs
-from agents.analysis_plots import draw_eigenvalues, draw_sensitivity, draw_traces
-from agents.networks import ActorCritic, Inputs
-from agents.rollout import Actor
+from agents import Policy, Tabular, analysis, envs
+from agents.acting import Actor, ByPolicy
+from agents.analysis import draw_eigenvalues, draw_sensitivity, draw_traces
+from agents.networks import Inputs, actor_critic
 
 TIME = 9
 sensitivity = jax.jit(analysis.value_sensitivity)
@@ -20,10 +20,8 @@ BOX = spaces.Box(-1.0, 1.0, (3,))
 
 
 def network(memory, observation=BOX, **options):
-    options = {"encoder_size": 0, "previous_action": False, "previous_reward": False} | options
-    return ActorCritic(
-        observation, spaces.Discrete(2), memory, head_size=4, key=jax.random.key(0), **options
-    )
+    sizes = {"encoder_size": 0, "head_size": 4} | options
+    return actor_critic(observation, spaces.Discrete(2), memory, **sizes, key=jax.random.key(0))
 
 
 def tape(seed=0, begin=()):
@@ -38,11 +36,11 @@ def tape(seed=0, begin=()):
 
 def linear_heads(net):
     """The same network with a critic whose hidden units are all on: linear."""
-    return eqx.tree_at(lambda n: n.critic[0].b, net, jnp.full(4, 1e3))
+    return eqx.tree_at(lambda n: n.head.critic.hidden.b, net, jnp.full(4, 1e3))
 
 
 def through_critic(net):
-    return (net.critic[1].w @ net.critic[0].w)[0]
+    return (net.head.critic.output.w @ net.head.critic.hidden.w)[0]
 
 
 def only_lag(lag):
@@ -53,7 +51,6 @@ def only_lag(lag):
     return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0, 2, 3])
 def test_a_value_that_depends_on_one_past_observation(lag):
     net = only_lag(lag)
@@ -70,7 +67,6 @@ def test_a_value_that_depends_on_one_past_observation(lag):
     np.testing.assert_allclose(earlier, np.roll(expected, 5 - (TIME - 1)), rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_decaying_recurrence_is_less_and_less_sensitive():
     """`h' = λ h + M x`: the one to the age k is `‖c₁ Re(λ^k M) + c₂ Im(λ^k M)‖`."""
     net = linear_heads(network(zoo.spec("rtu", hidden=4, activation="identity")))
@@ -81,7 +77,6 @@ def test_a_decaying_recurrence_is_less_and_less_sensitive():
     np.testing.assert_allclose(got[::-1], [*expected, 0, 0], rtol=1e-10)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cell", ["lru", "gru"])
 def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
@@ -104,7 +99,6 @@ def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     np.testing.assert_allclose(sensitivity(net, mixed), got, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_state_that_is_carried_in_counts_as_past():
     net, inputs = network(zoo.spec("gru", hidden=5)), tape()
     first, last = (jax.tree.map(lambda x, p=p: x[p], inputs) for p in (slice(4), slice(4, None)))
@@ -150,24 +144,28 @@ def test_bad_sensitivities_are_named():
             analysis.relative_sensitivity(wrong)
 
 
-@pytest.mark.slow
 def test_episodes_are_played_to_their_end(float32):
     """A pole that nobody balances falls, and the episode ends, before the limit."""
     env, params = envs.make("CartPole-v1")
     net = network(zoo.spec("mlp", hidden=4, activation="tanh"), env.observation_space(params))
     actor, key = Actor(env, params), jax.random.key(0)
-    episodes = analysis.episode_sensitivities(actor, net, episodes=3, max_steps=50, key=key)
+    policy = Policy(ByPolicy(net), env.action_space(params))
+    episodes = analysis.episode_sensitivities(actor, policy, episodes=3, max_steps=50, key=key)
     lengths = [len(values) for values in episodes]
     assert all(7 < n < 50 for n in lengths) and len(set(lengths)) > 1
     for values in episodes:  # without a memory, only the last observation counts
         assert values[-1] > 0 and not values[:-1].any()
     with pytest.raises(ValueError, match=r"`max_steps` \(=0\) must be at least 1"):
-        analysis.episode_sensitivities(actor, net, episodes=3, max_steps=0, key=key)
+        analysis.episode_sensitivities(actor, policy, episodes=3, max_steps=0, key=key)
 
     env, params = envs.make("trace_conditioning")
     actor = Actor(env, params)
     with pytest.raises(ValueError, match=r"`max_steps` \(=None\) must be given: .* 200,000 steps"):
-        analysis.episode_sensitivities(actor, net, episodes=1, key=key)
+        analysis.episode_sensitivities(actor, policy, episodes=1, key=key)
+    table = Tabular(env="gravity")
+    of_table = table.policy(table.init(key=key).learner)
+    with pytest.raises(TypeError, match=r"`policy` \(of ByTable\) must be that of an agent with a"):
+        analysis.episode_sensitivities(table.actor, of_table, episodes=1, key=key)
 
 
 # Traces
@@ -189,7 +187,6 @@ def test_durability_and_period_are_what_the_recurrence_does():
     np.testing.assert_allclose(analysis.context_period((cell, later)), [period, 3 * period])
 
 
-@pytest.mark.slow
 def test_traces_that_never_end():
     cell = zoo.FFM(2, 2, traces=2, contexts=2, decay=False, context=False, key=jax.random.key(0))
     assert np.all(np.isinf(analysis.trace_durability(cell)))
@@ -198,7 +195,6 @@ def test_traces_that_never_end():
     assert analysis.trace_durability([free]).shape == (1, 3, 2)
 
 
-@pytest.mark.slow
 def test_other_cells_have_no_traces():
     with pytest.raises(TypeError, match=r"`cells` \(a GRU\) must be a zoo.FFM"):
         analysis.trace_durability(zoo.get("gru", hidden=2))
@@ -209,7 +205,6 @@ def test_other_cells_have_no_traces():
 # Eigenvalues
 
 
-@pytest.mark.slow
 def test_eigenvalues_of_a_trace_unit_are_modulus_and_phase():
     cell = zoo.RTU(2, 5, key=jax.random.key(0))
     r, theta = np.exp(-np.exp(cell.parameters.nu)), np.exp(cell.parameters.theta)
@@ -223,14 +218,8 @@ def _sorted(values):
     return np.sort_complex(np.round(values, 9))
 
 
-def _linear():
-    kinds = zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell, zoo.AbstractTwoAxisCell
-    cells = jax.eval_shape(lambda: {name: zoo.get(name, hidden=2) for name in zoo.names()})
-    return [name for name, cell in cells.items() if isinstance(cell, kinds)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", _linear())
+# Constant and real, constant and complex, dependent on the input, and of two axes.
+@pytest.mark.parametrize("name", ["linear_rnn", "lru", "mingru", "ffm", "retnet"])
 def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     small = {"traces": 2, "contexts": 2} if name == "ffm" else {}
     cell = zoo.get(name, hidden=2, inputs=2, **small)
@@ -253,7 +242,6 @@ def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     np.testing.assert_allclose(_sorted(got), _sorted(np.linalg.eigvals(jacobian)), atol=1e-8)
 
 
-@pytest.mark.slow
 def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     cell = zoo.Elman(2, 4, key=jax.random.key(0))
     state, x = jnp.array([0.1, -0.4, 0.2, 0.9]), jnp.array([0.5, -0.3])
@@ -267,7 +255,6 @@ def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     )
 
 
-@pytest.mark.slow
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
     stack = zoo.get("rtu", hidden=2, inputs=3, layers=2)
@@ -296,7 +283,6 @@ def test_sensitivities_are_drawn(tmp_path):
         draw_sensitivity({})
 
 
-@pytest.mark.slow
 def test_traces_are_drawn(tmp_path):
     cells = [zoo.FFM(2, 2, traces=3, contexts=2, key=jax.random.key(0))] * 2
     durability, period = draw_traces(cells, tmp_path / "a.png", steps=[0, 1000]).axes

@@ -1,24 +1,22 @@
 """The command line: what options mean, what is printed, what errors look like."""
 
+import importlib.abc
 import json
-import os
 import re
 import shlex
-import signal
+import sys
 
 import jax
 import pytest
-import tyro
-from jax.experimental.compilation_cache import compilation_cache
 from PIL import Image
 
+import agents
 import zoo
-from agents import PPO
-from agents.__main__ import main
-from agents.cli import Train, build_algorithm, parse_count, parse_options
-from agents.gradients import BPTT, RTRL, TBPTT
-from agents.logs import ScalarLog
-from agents.training import TrainingDiverged
+from agents import BPTT, PPO, RTRL, TBPTT, Tabular
+from agents.algorithms import agent_class
+from agents.cli import main
+from agents.cli.main import parse_command
+from agents.cli.options import field_docs, make_agent, parse_count, parse_options
 
 SMALL = shlex.split(
     "train --env RepeatFirstEasy --hidden 4 --encoder-size 4 --head-size 4 --num-envs 2 "
@@ -28,35 +26,23 @@ SMALL = shlex.split(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def program_settings(tmp_path_factory):
-    """JAX's usual 32-bit types; and the same program, run several times, is compiled once."""
-    settings = {
-        "jax_enable_x64": False,
-        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
-        "jax_persistent_cache_min_compile_time_secs": 0.5,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+def usual_types():
+    """JAX's usual 32-bit types."""
+    jax.config.update("jax_enable_x64", False)
     yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+    jax.config.update("jax_enable_x64", True)
 
 
-def parse(text):
+def build(text, algorithm="ppo"):
     env = "" if "--env " in text else "--env RepeatFirstEasy"
-    words = shlex.split(f"{env} --out runs/a {text}")
-    return tyro.cli(Train, args=words, config=(tyro.conf.OmitArgPrefixes,))
-
-
-def build(text):
-    return build_algorithm(parse(text))
+    words = shlex.split(f"train --algorithm {algorithm} {env} --out runs/a {text}")
+    command = parse_command(words)
+    changed = {"anneal_steps": command.running.steps} if getattr(command, "anneal", 0) else {}
+    return make_agent(agent_class(algorithm), command.agent, **changed)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory, shared_programs):
+def trained(tmp_path_factory):
     """The folder of a small run, which tests only read."""
     folder = tmp_path_factory.mktemp("runs") / "demo"
     assert main([*SMALL, str(folder)]) == 0
@@ -104,13 +90,23 @@ def test_every_option_of_the_algorithm_is_passed_on():
     )
 
 
-def test_every_field_of_the_algorithm_has_an_option():
-    """A new field of `PPO` must not be forgotten here."""
-    options = parse("")
-    groups = (options.task, options.memory, options.gradient, options.learning)
-    known = {name for group in groups for name in vars(group)}
-    renamed = {"anneal_steps": "anneal"}
-    assert {renamed.get(f, f) for f in PPO.__dataclass_fields__} <= known
+def test_an_algorithm_has_the_options_of_its_own_fields():
+    words = "--env gravity --rule q_learning --trace-decay 0.5 --epsilon 0.2 --discount 0.9 "
+    agent = build(f"{words} --rollout-length 1e4 --initial-value 2", "tabular")
+    assert agent == Tabular(
+        env="gravity",
+        rule="q_learning",
+        trace_decay=0.5,
+        epsilon=0.2,
+        discount=0.9,
+        rollout_length=10_000,
+        initial_value=2.0,
+    )
+
+
+@pytest.mark.parametrize("kind", [PPO, Tabular])
+def test_every_field_has_its_docstring(kind):
+    assert set(field_docs(kind)) >= {name for name in kind.__dataclass_fields__ if name != "_"}
 
 
 @pytest.mark.parametrize(
@@ -176,10 +172,9 @@ def test_options_written_wrongly(texts, message):
         parse_options(texts, "--flag")
 
 
-@pytest.mark.slow
 def test_train_leaves_a_run_and_says_where(trained, capsys):
     config = json.loads((trained / "config.json").read_text())
-    assert config["algorithm"]["env"] == "RepeatFirstEasy"
+    assert (config["algorithm"], config["agent"]["env"]) == ("ppo", "RepeatFirstEasy")
     assert (trained / "learning_curve.png").exists()
     # Resuming a complete run changes nothing, and reports it again.
     assert main([*SMALL, str(trained), "--resume"]) == 0
@@ -187,45 +182,20 @@ def test_train_leaves_a_run_and_says_where(trained, capsys):
     assert re.search(r"demo: evaluation_return -?\d\.\d+ ± \d+\.\d+ after 64 steps of each", text)
 
 
-@pytest.mark.slow
-def test_evaluate_prints_each_seed(trained, capsys):
-    assert main(["evaluate", "--run", str(trained), "--episodes", "8"]) == 0
-    greedy = capsys.readouterr().out
-    rows = [re.findall(r"-?\d+\.?\d*", line) for line in greedy.splitlines() if "│" in line]
-    assert [row[0] for row in rows[:2]] == ["0", "1"]
-    for row in rows[:2]:
-        mean, error, low, high, length = map(float, row[1:])
-        assert -1 <= low <= mean <= high <= 1
-        assert error >= 0
-        assert length == 51
-    assert main(["evaluate", "--run", str(trained), "--episodes", "8", "--sample"]) == 0
-    assert capsys.readouterr().out != greedy
+def test_evaluate_is_greedy_unless_asked_otherwise(trained, capsys):
+    words, printed = ["evaluate", "--run", str(trained), "--episodes", "8"], []
+    for flags in ([], ["--greedy"], ["--sample"]):
+        assert main([*words, *flags]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != printed[2]
 
 
-@pytest.mark.slow
-def test_evaluate_is_greedy_if_asked_and_otherwise(trained, capsys):
-    words = ["evaluate", "--run", str(trained), "--episodes", "8"]
+def test_compare_takes_any_metric(trained, tmp_path, capsys):
+    words = ["compare", str(trained), "--out", str(tmp_path / "a.png"), "--metric", "loss"]
     assert main(words) == 0
-    greedy = capsys.readouterr().out
-    assert main([*words, "--greedy"]) == 0
-    assert capsys.readouterr().out == greedy
-
-
-@pytest.mark.slow
-def test_compare_draws_and_prints_final_values(trained, tmp_path, capsys):
-    picture = tmp_path / "figure.png"
-    runs = [str(trained), f"{trained}/../demo"]
-    labels = ["--labels", "one", "two"]
-    assert main(["compare", *runs, "--out", str(picture), *labels]) == 0
-    text = capsys.readouterr().out
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "final evaluation_return" in text
-    assert re.search(r"│ one +│ 2 +│ 64 +│", text)
-    assert main(["compare", str(trained), "--out", str(picture), "--metric", "loss"]) == 0
     assert "final loss" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
     picture = tmp_path / "figure.png"
     options = ["--episodes", "3", "--max-steps", "9", "--reward-memory-length", "5"]
@@ -238,7 +208,62 @@ def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, cap
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+def test_play_takes_another_environment_with_the_same_spaces(trained, tmp_path, capsys):
+    film = tmp_path / "play.gif"
+    words = ["play", "--checkpoint", str(trained), "--agent", "1", "--out", str(film), "--sample"]
+    assert main([*words, "--env", "RepeatPreviousEasy", "--steps", "4"]) == 0
+    text = capsys.readouterr().out
+    assert "RepeatPrevious" in text and re.search(r"│ 4, cut off by --steps 4 +│", text)
+    with Image.open(film) as frames:
+        assert frames.n_frames == 5
+
+
+def test_an_interrupt_prints_the_command_that_goes_on(
+    trained, tmp_path, capsys, interrupt, monkeypatch
+):
+    interrupt(2)
+    folder = tmp_path / "with space"
+    assert main([*SMALL, str(folder)]) == 130
+    monkeypatch.undo()
+    words = shlex.split(capsys.readouterr().err.strip().splitlines()[-1])
+    assert words[:4] == ["python", "-m", "agents", "train"]
+    assert words[-2:] == [str(folder), "--resume"]
+    assert main(words[3:]) == 0
+    assert (folder / "scalars.csv").read_bytes() == (trained / "scalars.csv").read_bytes()
+
+
+def failing(error):
+    """Importing a module of the user's is the first thing that happens: it raises."""
+
+    class Finder(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name == "a_module_that_raises":
+                raise error
+
+    return Finder()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (agents.TrainingDiverged("training diverged in iteration 4"), 2, "diverged in iteration 4"),
+        (KeyboardInterrupt(), 130, "stopped at once; the last checkpoint is kept"),
+        (AssertionError("a bug"), None, None),
+    ],
+)
+def test_what_goes_wrong_is_a_message_and_a_bug_keeps_its_traceback(
+    error, code, message, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "meta_path", [failing(error), *sys.meta_path])
+    words = ["cells", "--import", "a_module_that_raises"]
+    if code is None:
+        with pytest.raises(AssertionError, match="a bug"):
+            main(words)
+        return
+    assert main(words) == code
+    assert message in capsys.readouterr().err
+
+
 def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
     film = tmp_path / "play.gif"
     words = ["play", "--env", "t_maze", "--env-options", "corridor=1", "--out", str(film)]
@@ -251,23 +276,6 @@ def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
         # The first state of each episode, and one after each step; the time is in the picture.
         assert frames.n_frames == 2 + sum(int(length) for *_, length in rows)
         assert frames.info["duration"] == 100
-
-
-@pytest.mark.slow
-def test_play_shows_a_trained_agent_as_it_is_evaluated(trained, tmp_path, capsys):
-    film = tmp_path / "play.gif"
-    words = ["play", "--checkpoint", str(trained), "--agent", "1", "--out", str(film)]
-    assert main([*words, "--sample"]) == 0
-    assert re.search(r"│ 1 +│ -?\d\.\d+ +│ 51 +│", capsys.readouterr().out)
-    with Image.open(film) as frames:
-        assert frames.n_frames == 52, "the last card is missing"
-    assert main([*words, "--steps", "4"]) == 0
-    assert re.search(r"│ 4, cut off by --steps 4 +│", capsys.readouterr().out)
-    with Image.open(film) as frames:
-        assert frames.n_frames == 5
-    # Another level with the same spaces.
-    assert main([*words, "--env", "RepeatPreviousEasy", "--steps", "2"]) == 0
-    assert "RepeatPrevious" in capsys.readouterr().out
 
 
 def test_envs_and_cells_are_listed(capsys):
@@ -287,7 +295,10 @@ def test_envs_and_cells_are_listed(capsys):
     [
         ("train --env RepeatFirst --out {new} --memory rtv", "`name` (='rtv') must be one of"),
         ("train --env RepeatFrist --out {new}", "`name` (='RepeatFrist') must be"),
-        ("train --env RepeatFirst --out {new} --env-options decks=two", "--env-options: `decks`"),
+        (
+            "train --env RepeatFirst --out {new} --env-options decks=two",
+            "`decks` (='two') must be an integer",
+        ),
         ("train --env RepeatFirst --out {new} --memory-options x=1", "is not an option of 'rtu'"),
         (
             "train --env RepeatFirst --out {new} --segment 48",
@@ -318,6 +329,12 @@ def test_envs_and_cells_are_listed(capsys):
         ("play --checkpoint {new} --out {new}.gif", "There is no checkpoint at"),
         ("play --checkpoint {run} --out {new}.gif --agent 2", "`seed` (=2) must be in 0 … 1"),
         ("play --checkpoint {run} --env gravity --out {new}.gif", "another observation_space than"),
+        ("envs --import no_such_module", "No module named 'no_such_module'"),
+        ("train --algorithm pppo --env RepeatFirst --out {new}", "`algorithm` (='pppo') must be"),
+        (
+            "train --algorithm tabular --env CartPole-v1 --out {new}",
+            "must be Discrete or MultiDiscrete",
+        ),
         ("envs --filter chess", "no environment's name contains 'chess'"),
     ],
 )
@@ -338,60 +355,10 @@ def test_wrong_words_show_the_usage(capsys):
     assert "'many' is not a whole number" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_divergence_is_a_message_and_exit_code_2(tmp_path, capsys, monkeypatch):
-    def diverge(*_, **__):
-        raise TrainingDiverged("training diverged in iteration 4")
-
-    monkeypatch.setattr("agents.__main__.train", diverge)
-    assert main([*SMALL, str(tmp_path / "a")]) == 2
-    assert "training diverged in iteration 4" in capsys.readouterr().err
-
-
-def test_a_bug_keeps_its_traceback(tmp_path, monkeypatch):
-    def bug(*_, **__):
-        raise AssertionError("impossible")
-
-    monkeypatch.setattr("agents.__main__.train", bug)
-    with pytest.raises(AssertionError, match="impossible"):
-        main([*SMALL, str(tmp_path / "a")])
-
-
 def test_all_errors_keep_their_traceback_if_asked(monkeypatch):
     monkeypatch.setenv("TRACE_ZOO_TRACEBACK", "1")
     with pytest.raises(ValueError, match="no environment's name contains"):
         main(["envs", "--filter", "chess"])
-
-
-@pytest.mark.slow
-def test_an_interrupt_prints_the_command_that_goes_on(trained, tmp_path, capsys, monkeypatch):
-    write = ScalarLog.write
-
-    def write_and_interrupt(self, now, *rest):
-        if now == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-        return write(self, now, *rest)
-
-    monkeypatch.setattr(ScalarLog, "write", write_and_interrupt)
-    folder = tmp_path / "with space"
-    assert main([*SMALL, str(folder)]) == 130
-    monkeypatch.undo()
-    command = capsys.readouterr().err.strip().splitlines()[-1]
-    words = shlex.split(command)
-    assert words[:4] == ["python", "-m", "agents", "train"]
-    assert words[-2:] == [str(folder), "--resume"]
-    assert main(words[3:]) == 0
-    # The same as the run that went through: PPO resumes bitwise.
-    assert (folder / "scalars.csv").read_bytes() == (trained / "scalars.csv").read_bytes()
-
-
-def test_a_second_interrupt_stops_at_once(tmp_path, capsys, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("agents.__main__.train", interrupted)
-    assert main([*SMALL, str(tmp_path / "a")]) == 130
-    assert "stopped at once; the last checkpoint is kept" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,16 @@
-"""Losses, distributions, normalization and spaces, each alone."""
+"""Distributions, spaces, inputs and the network with a memory, each alone."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnax.environments import spaces
 
-from agents.distributions import Categorical, Gaussian, MultiCategorical
+import zoo
 from agents.envs import MultiDiscrete
-from agents.losses import clipped_surrogate, standardize, value_loss
-from agents.normalization import RunningStatistics
-from agents.spaces import encode, is_discrete, width
-
-
-def test_clipped_surrogate_by_hand():
-    ratio = jnp.array([1.5, 0.5, 1.5, 0.5])
-    advantage = jnp.array([1.0, 1.0, -1.0, -1.0])
-    # Terms of the minimum: 1.2, 0.5, -1.5, -0.8.
-    assert clipped_surrogate(ratio, advantage, clip=0.2) == pytest.approx(0.15)
-
-
-def test_value_loss_with_and_without_clipping():
-    value, old, target = jnp.array([2.0]), jnp.array([0.0]), jnp.array([3.0])
-    assert value_loss(value, old, target, clip=None) == 0.5
-    assert value_loss(value, old, target, clip=1.0) == 2.0
-
-
-def test_standardize():
-    x = standardize(jnp.array([1.0, 2.0, 6.0]))
-    assert abs(float(x.mean())) < 1e-12 and float(x.std()) == pytest.approx(1, abs=1e-7)
+from agents.networks import Categorical, Gaussian, Inputs, MultiCategorical, actor_critic
+from agents.networks.spaces import encode, is_discrete, width
 
 
 def test_categorical_against_its_probabilities():
@@ -43,7 +25,6 @@ def test_categorical_against_its_probabilities():
     np.testing.assert_allclose(frequency, p, atol=0.015)
 
 
-@pytest.mark.slow
 def test_several_categoricals_against_all_their_values():
     nvec = (2, 1, 3)
     logits = jnp.array([[0.3, -1.0, 5.0, 2.0, 0.1, 0.7], [0.0, 1.0, -2.0, 0.0, 0.5, 0.0]])
@@ -73,7 +54,6 @@ def test_several_categoricals_against_all_their_values():
         assert (np.abs(count / len(draws) - p[row]) < error).all()
 
 
-@pytest.mark.slow
 def test_gaussian_against_scipy():
     mean, log_std = jnp.array([0.5, -1.0]), jnp.array([0.2, -0.3])
     policy = Gaussian(mean, log_std)
@@ -83,25 +63,6 @@ def test_gaussian_against_scipy():
     draws = jax.vmap(policy.sample)(jax.random.split(jax.random.key(0), 20_000))
     np.testing.assert_allclose(draws.std(0), np.exp(log_std), rtol=0.02)
     np.testing.assert_allclose(-jnp.mean(jax.vmap(policy.log_prob)(draws)), policy.entropy(), 0.02)
-
-
-@pytest.mark.parametrize("envs", [1, 7])
-def test_statistics_are_per_feature_whatever_the_number_of_environments(envs):
-    rng = np.random.default_rng(0)
-    samples = rng.normal(size=(30, envs, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
-    flat = samples.reshape(-1, 3)
-
-    @jax.jit
-    def update(pieces, flat):
-        start = RunningStatistics.init((3,))
-        end, _ = jax.lax.scan(lambda now, piece: (now.update(piece), None), start, pieces)
-        return end, jax.vmap(end.normalize)(flat)
-
-    pieces = samples.reshape(5, 6, envs, 3)
-    statistics, normalized = update(jnp.asarray(pieces), jnp.asarray(flat))
-    np.testing.assert_allclose(statistics.mean, flat.mean(0), rtol=1e-10)
-    np.testing.assert_allclose(statistics.variance, flat.var(0), rtol=1e-10)
-    np.testing.assert_allclose(np.std(normalized, 0), 1, rtol=1e-5)
 
 
 def test_encoding_of_spaces():
@@ -122,3 +83,75 @@ def test_unknown_spaces_are_named():
         width(3)
     with pytest.raises(TypeError, match=r"`action_space` .* must be Discrete, MultiDiscrete or"):
         is_discrete(spaces.Tuple((spaces.Discrete(2),)))
+
+
+def network(memory="rtu", observation=None, actions=None, **options):
+    observation = spaces.Box(-1, 1, (3,)) if observation is None else observation
+    actions = spaces.Discrete(2) if actions is None else actions
+    sizes = {"encoder_size": 6, "head_size": 6} | options
+    spec = zoo.spec(memory, hidden=5)
+    return actor_critic(observation, actions, spec, **sizes, key=jax.random.key(0))
+
+
+def test_previous_action_and_reward_are_zero_where_an_episode_begins():
+    numbers = network(previous_action=True, previous_reward=True).features.numbers
+    observation = jnp.arange(3.0)
+    loud = Inputs(observation, jnp.int32(1), jnp.float32(9), jnp.array(True))
+    np.testing.assert_array_equal(numbers(loud), [0, 1, 2, 0, 0, 0])
+    later = eqx.tree_at(lambda i: i.begin, loud, jnp.array(False))
+    np.testing.assert_array_equal(numbers(later), [0, 1, 2, 0, 1, 9])
+
+
+@pytest.mark.parametrize("memory", ["rtu", "gru"])
+def test_the_forms_of_a_network_agree(memory):
+    net, rng = network(memory), np.random.default_rng(0)
+    begin = jnp.array([False, False, True, False, False])
+    inputs = Inputs(jnp.asarray(rng.normal(size=(5, 3))), jnp.zeros(5, int), jnp.zeros(5), begin)
+    late = jnp.array([False, False, False, False, True])
+
+    @eqx.filter_jit
+    def forms(net, begin):
+        carry = net.init_state(), net.rtrl_init()
+        state, found = carry[0], []
+        for t in range(5):
+            one = jax.tree.map(lambda x, t=t: x[t], inputs)
+            state, (_, value) = net.step(state, one, begin[t])
+            found.append(value)
+        _, (_, scanned) = net.scan(carry[0], inputs, begin)
+        (end, _), (_, rolled) = net.rtrl_scan(carry, inputs, begin)
+        _, (_, stepped) = net.rtrl_step(carry, jax.tree.map(lambda x: x[0], inputs), begin[0])
+        return jnp.stack(found), scanned, rolled, stepped, state, end
+
+    stepwise, scanned, rolled, first, state, end = forms(net, late)
+    for other in (scanned, rolled):
+        np.testing.assert_allclose(other, stepwise, rtol=1e-12)
+    np.testing.assert_allclose(first, stepwise[0], rtol=1e-12)
+    for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(end), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    # Episodes begin where the inputs say so, and where the caller does.
+    assert forms(net, jnp.zeros(5, bool))[0][4] != stepwise[4]
+
+
+def test_actions_of_several_numbers_have_the_sum_of_the_parts():
+    """The head is cut into as many distributions as an action has numbers."""
+    net = network(actions=MultiDiscrete((3, 2)))
+    one = Inputs(jnp.ones(3), jnp.zeros(2, jnp.int32), jnp.zeros(()), jnp.array(True))
+    policy = net.step(net.init_state(), one)[1][0]
+    assert policy.logits.shape == (5,)
+    action = jnp.array([2, 1])
+    parts = Categorical(policy.logits[:3]), Categorical(policy.logits[3:])
+    expected = parts[0].log_prob(action[0]) + parts[1].log_prob(action[1])
+    np.testing.assert_allclose(policy.log_prob(action), expected, rtol=1e-12)
+
+
+def test_continuous_actions_have_a_deviation_of_their_own():
+    net = network(actions=spaces.Box(-2, 2, (2,)))
+    one = Inputs(jnp.ones(3), jnp.zeros(2), jnp.zeros(()), jnp.array(True))
+    policy, value = net.step(net.init_state(), one)[1]
+    assert isinstance(policy, Gaussian) and value.shape == ()
+    np.testing.assert_array_equal(policy.log_std, [0, 0])
+
+
+def test_bad_widths_are_named():
+    with pytest.raises(ValueError, match=r"`head_size` \(=0\) must be a whole number of at least"):
+        network(head_size=0)

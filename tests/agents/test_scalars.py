@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event
 
-from agents.logs import ProgressReport, ScalarLog, TensorBoardLog, mean_over_seeds, read_rows
+from agents.running.progress import ProgressReport
+from agents.running.scalars import ScalarLog, TensorBoardLog, mean_over_seeds, read_rows
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import scipy.stats
 from matplotlib.figure import Figure
 
-from agents.logs import ScalarLog
-from agents.plots import confidence_band, default_metric, learning_curve, read_scalars, smooth
+from agents.running.curves import confidence_band, learning_curve, smooth
+from agents.running.scalars import ScalarLog, default_metric, read_scalars
 
 
 def write_run(folder, *, seeds=3, iterations=20, lift=0.0, metrics=("return", "evaluation_return")):

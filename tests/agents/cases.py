@@ -1,0 +1,105 @@
+"""The table of the agents' conformance suite: a new algorithm adds a row and gets every test."""
+
+import shlex
+from dataclasses import dataclass
+
+import agents
+import zoo
+from agents import AbstractAgent
+
+# A sign at the start says where to turn two steps later. The limit truncates many an episode of an
+# agent that has learned nothing, a turn at the junction terminates it.
+_TASK = {"env": "t_maze", "env_options": {"corridor": 1, "max_steps_in_episode": 4}}
+_WORDS = "--env t_maze --env-options corridor=1 --env-options max_steps_in_episode=4 "
+# What the best agent without a memory gets in a T-maze, and the best with one.
+MEMORYLESS, BEST = 1.95, 4.0
+
+
+@dataclass(frozen=True)
+class AgentCase:
+    """An agent, small.
+
+    - `words`: the same from the command line.
+    - `solver`: one that solves a T-maze within `steps`, and `memoryless`, the same without memory.
+    - `first`: whether the row is its class's first: some tests are of the class.
+    """
+
+    name: str
+    agent: AbstractAgent
+    words: str
+    solver: AbstractAgent | None = None
+    memoryless: AbstractAgent | None = None
+    steps: int = 0
+    first: bool = False
+
+
+def _ppo(name, gradient, words, first=False):
+    sizes = {"num_envs": 4, "rollout_length": 16, "minibatches": 2, "epochs": 2}
+    widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
+    agent = agents.PPO(
+        **_TASK, **sizes, **widths, memory=zoo.spec("rtu", hidden=5), gradient=gradient
+    )
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in (sizes | widths).items())
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm ppo {_WORDS} {flags} --hidden 5 {words}",
+        solver=_ppo_solver("rtu", gradient) if first else None,
+        memoryless=_ppo_solver("mlp", gradient) if first else None,
+        steps=12_000,
+        first=first,
+    )
+
+
+def _ppo_solver(memory, gradient):
+    return agents.PPO(
+        env="t_maze",
+        env_options={"corridor": 1},
+        memory=zoo.spec(memory, hidden=16),
+        gradient=gradient,
+        num_envs=32,
+        rollout_length=16,
+        learning_rate=3e-3,
+        encoder_size=16,
+        head_size=16,
+    )
+
+
+def _tabular(name, rule, first=False):
+    agent = agents.Tabular(**_TASK, rule=rule, trace_decay=0.8, rollout_length=40)
+    options = {"corridor": 1, "max_steps_in_episode": 20}
+    solver = agents.Tabular(
+        env="t_maze",
+        env_options=options | {"external_memory": "B1"},
+        rule=rule,
+        trace_decay=0.9,
+        epsilon=0.05,
+    )
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm tabular {_WORDS} --rule {rule} --trace-decay 0.8 --rollout-length 40",
+        solver=solver,
+        memoryless=agents.Tabular(env="t_maze", env_options=options, rule=rule, epsilon=0.05),
+        steps=20_000,
+        first=first,
+    )
+
+
+CASES = [
+    _ppo("ppo rtrl", agents.RTRL(4), "--gradient rtrl --segment 4", first=True),
+    _ppo(
+        "ppo refreshed",
+        agents.RTRL(4, refresh="epoch"),
+        "--gradient rtrl --segment 4 --refresh epoch",
+    ),
+    _ppo("ppo tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
+    _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
+    _tabular("sarsa", "sarsa", first=True),
+    _tabular("q_learning", "q_learning"),
+]
+
+
+def words_of(case: AgentCase, command: str) -> list[str]:
+    """The words of a command that trains the row's agent."""
+    return shlex.split(f"train {case.words} {command}")

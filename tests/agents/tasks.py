@@ -1,0 +1,101 @@
+"""Environments in which everything is known beforehand."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import Environment, EnvParams, EnvState
+
+
+class Tape(Environment):
+    """The same episode again and again, whatever is done: what PPO makes of it can be computed.
+
+    `reward` and `observation` say what there is after so many steps; `length` steps terminate the
+    episode, the time limit truncates it. There is only one action.
+    """
+
+    def __init__(self, length: int = 5, limit: int = 100):
+        super().__init__()
+        self.length, self.limit = length, limit
+
+    @property
+    def default_params(self):
+        return EnvParams(max_steps_in_episode=self.limit)
+
+    def observation_space(self, params):
+        return spaces.Box(-10.0, 10.0, (2,))
+
+    def action_space(self, params):
+        return spaces.Discrete(1)
+
+    @staticmethod
+    def observation(time):
+        return jnp.stack([jnp.cos(2.0 * time), 3.0 + time]).astype(jnp.float32)
+
+    @staticmethod
+    def reward(time):
+        return (jnp.sin(3.0 * time) + 2.0).astype(jnp.float32)
+
+    def reset_env(self, key, params):
+        return self.observation(jnp.int32(0)), EnvState(jnp.int32(0))
+
+    def step_env(self, key, state, action, params):
+        time = state.time + 1
+        ended = time >= self.length
+        return self.observation(time), EnvState(time), self.reward(time), ended, {}
+
+
+@struct.dataclass
+class SpanState:
+    time: Any
+    length: Any
+
+
+class Spans(Environment):
+    """Episodes of 1 to 9 steps, drawn at random; the last step gives a reward of the length.
+
+    The observation is the length. The time limit truncates.
+    """
+
+    @property
+    def default_params(self):
+        return EnvParams(max_steps_in_episode=100)
+
+    def observation_space(self, params):
+        return spaces.Discrete(10)
+
+    def action_space(self, params):
+        return spaces.Discrete(2)
+
+    def reset_env(self, key, params):
+        length = jax.random.randint(key, (), 1, 10, jnp.int32)
+        return length, SpanState(jnp.int32(0), length)
+
+    def step_env(self, key, state, action, params):
+        state = SpanState(state.time + 1, state.length)
+        ended = state.time == state.length
+        return state.length, state, jnp.where(ended, state.length, 0.0), ended, {}
+
+
+class Chain(Environment):
+    """Cells 0 to 4 from left to right with one action; leaving the last one gives 1."""
+
+    @property
+    def default_params(self):
+        return EnvParams(max_steps_in_episode=100)
+
+    def observation_space(self, params):
+        return spaces.Discrete(6)
+
+    def action_space(self, params):
+        return spaces.Discrete(1)
+
+    def reset_env(self, key, params):
+        return jnp.int32(0), EnvState(jnp.int32(0))
+
+    def step_env(self, key, state, action, params):
+        time = state.time + 1
+        ended = time >= 5
+        return time, EnvState(time), ended.astype(jnp.float32), ended, {}

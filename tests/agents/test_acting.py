@@ -1,0 +1,162 @@
+"""Acting: where episodes begin and end, what is kept, and what an evaluation counts."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from agents import envs
+from agents.acting import AbstractBehavior, Actor, Decision, Policy, episode_statistics, evaluate
+from agents.acting.episodes import play
+from tests.agents.tasks import Spans, Tape
+
+KEY = jax.random.key(0)
+
+
+class Counting(AbstractBehavior):
+    """Its memory counts the steps of the episode, from 1; the memo is the count."""
+
+    answer: int = 0
+
+    def init_state(self):
+        return jnp.zeros((), jnp.int32)
+
+    def __call__(self, state, inputs, key):
+        state = jnp.where(inputs.begin, 0, state) + 1
+        return state, Decision(jnp.full(state.shape, self.answer, jnp.int32), state)
+
+    def at_end(self, state, inputs) -> Any:
+        return state, inputs.observation, inputs.action, inputs.reward, inputs.begin
+
+
+def collected(env, params=None, envs=2, length=12, **options):
+    actor, behavior = Actor(env, env.default_params if params is None else params), Counting()
+    state = actor.reset(behavior, envs, key=KEY)
+    return jax.jit(lambda state: actor.collect(behavior, state, length=length, key=KEY, **options))(
+        state
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "limit", "ends"),
+    [(100, 4, (False, True)), (4, 100, (True, False)), (4, 4, (True, True))],
+)
+def test_a_memory_begins_anew_after_either_end_of_an_episode(length, limit, ends):
+    _, rollout, _ = collected(Tape(length, limit))
+    count = np.tile([1, 2, 3, 4], 3)
+    for env in range(2):
+        np.testing.assert_array_equal(rollout.inputs.begin[:, env], count == 1)
+        np.testing.assert_array_equal(rollout.memo[:, env], count)
+        np.testing.assert_array_equal(rollout.episode_length[:, env], count)
+        np.testing.assert_array_equal(rollout.terminated[:, env], (count == 4) & ends[0])
+        np.testing.assert_array_equal(rollout.truncated[:, env], (count == 4) & ends[1])
+    rewards = np.array([Tape.reward(jnp.int32(t)) for t in count])
+    np.testing.assert_array_equal(rollout.reward[:, 0], rewards)
+    # What was seen is what led to the step; the reward before it is the last one.
+    np.testing.assert_array_equal(rollout.inputs.observation[1:4, 0, 1], [4, 5, 6])
+    np.testing.assert_array_equal(rollout.inputs.reward[1:, 0], rewards[:-1])
+    statistics = episode_statistics(rollout)
+    np.testing.assert_allclose(statistics["return"], rewards[:4].sum(), rtol=1e-6)
+    assert (statistics["length"], statistics["episodes"]) == (4, 6)
+
+
+def test_the_final_observation_is_seen_from_the_state_before_the_reset_at_truncations_only():
+    _, rollout, _ = collected(Tape(100, 4))
+    state, observation, _, reward, begin = jax.tree.map(np.asarray, rollout.last)
+    truncated = np.asarray(rollout.truncated)
+    assert truncated.sum() == 6
+    np.testing.assert_array_equal(state[truncated], 4)
+    np.testing.assert_array_equal(observation[truncated][:, 1], 7)
+    np.testing.assert_array_equal(reward[truncated], Tape.reward(jnp.int32(4)))
+    assert not begin.any()
+    for length, limit in ((4, 100), (4, 4)):  # after a termination nothing follows
+        last = collected(Tape(length, limit))[1].last
+        assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(last))
+
+
+def test_states_are_kept_at_the_borders_of_segments():
+    state, rollout, memories = collected(Tape(100, 5), segment=4)
+    # Before steps 0, 4 and 8, and at the end.
+    np.testing.assert_array_equal(memories[:, 0], [0, 4, 3, 2])
+    np.testing.assert_array_equal(state.memory, [2, 2])
+    again = collected(Tape(100, 5), segment=12)[1]
+    jax.tree.map(np.testing.assert_array_equal, rollout, again)
+
+
+def test_actions_outside_the_space_are_clipped_for_the_environment_only():
+    class Loud(Counting):
+        def __call__(self, state, inputs, key):
+            return state, Decision(jnp.full((state.shape[0], 1), 100.0))
+
+        def at_end(self, state, inputs):
+            return None
+
+    env, params = envs.make("Pendulum-v1")
+    actor, behavior = Actor(env, params), Loud()
+    state = actor.reset(behavior, 1, key=KEY)
+    _, loud = actor.step(behavior, state, KEY)
+    assert loud.action.item() == 100
+    bound = jnp.full((1, 1), env.action_space(params).high)
+    *_, reward, _, _, _ = jax.vmap(env.step, (None, 0, 0, None))(
+        KEY, state.env_state, bound, params
+    )
+    np.testing.assert_allclose(loud.reward, reward, rtol=1e-6)
+
+
+# Evaluation
+
+
+def test_an_evaluation_keeps_what_the_first_episode_came_to():
+    """Environments whose episode has ended go on with another: it must not be counted."""
+    env = Spans()
+    actor, behavior = Actor(env, env.default_params), Counting()
+    played = jax.jit(lambda key: evaluate(actor, Policy(behavior, None), episodes=32, key=key))(KEY)
+    drawn = actor.reset(behavior, 32, key=jax.random.split(KEY)[0]).observation
+    assert len(set(drawn.tolist())) > 4
+    np.testing.assert_array_equal(played["lengths"], drawn)
+    np.testing.assert_array_equal(played["returns"], drawn)
+
+
+def test_an_evaluation_ends_at_the_limit_and_draws_if_asked():
+    env = Spans()
+    actor, policy = Actor(env, env.default_params), Policy(Counting(), None)
+    played = evaluate(actor, policy, episodes=16, max_steps=3, key=KEY)
+    assert played["lengths"].max() <= 3
+    with pytest.raises(ValueError, match=r"`episodes` \(=0\) must be a whole number of at least 1"):
+        evaluate(actor, policy, episodes=0, key=KEY)
+
+
+class Remembers(Counting):
+    """Answers with the sign that was shown at the start of a T-maze of one step."""
+
+    def __call__(self, state, inputs, key):
+        state = jnp.where(inputs.begin, inputs.observation, state)
+        return state, Decision(jnp.where(inputs.begin, 1, 2 * state))
+
+
+def test_an_evaluation_carries_the_memory_within_an_episode():
+    actor = Actor(*envs.make("t_maze", corridor=1))
+    policy = Policy(Remembers(), actor.env.action_space(actor.params))
+    played = evaluate(actor, policy, episodes=16, key=KEY)
+    np.testing.assert_array_equal(played["returns"], 4)
+    np.testing.assert_array_equal(played["lengths"], 2)
+    shown = []
+    episodes = play(
+        *envs.make("t_maze", corridor=1),
+        policy,
+        lambda state, observation: shown.append(int(observation)),
+        episodes=5,
+        steps=100,
+        key=KEY,
+    )
+    assert [(e.total, e.length, e.complete) for e in episodes] == [(4.0, 2, True)] * 5
+    assert len(shown) == 5 * 3 and set(shown[::3]) == {0, 1}
+
+
+def test_a_play_that_is_cut_is_not_complete():
+    episodes = play(
+        *envs.make("t_maze", corridor=3), None, lambda *_: None, episodes=1, steps=2, key=KEY
+    )
+    assert [(e.length, e.complete) for e in episodes] == [(2, False)]

@@ -1,0 +1,239 @@
+"""What every agent has: each test runs on every row of `tests/agents/cases.py`."""
+
+import copy
+import dataclasses
+import json
+import re
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+
+import agents
+from agents.acting import evaluate
+from agents.cli import main
+from agents.running import TrainingInterrupted, load_run
+from agents.running.checkpoint import read_header
+from agents.running.scalars import read_scalars
+from agents.settings import from_plain, to_plain
+from tests.agents.cases import BEST, CASES, MEMORYLESS, AgentCase, words_of
+from tests.agents.tasks import Spans
+
+ITERATIONS, SEEDS = 5, 2
+FIRST = [case for case in CASES if case.first]
+
+
+def by_name(case):
+    return case.name
+
+
+@dataclasses.dataclass
+class Trained:
+    case: AgentCase
+    folder: str
+
+
+@pytest.fixture(scope="module", params=CASES, ids=by_name)
+def trained(request, tmp_path_factory):
+    """The folder of a small run from the command line, which tests only read."""
+    case, folder = request.param, tmp_path_factory.mktemp("runs") / "demo"
+    options = f"--steps {ITERATIONS * case.agent.steps_per_iteration} --seeds {SEEDS}"
+    rhythm = "--evaluate-every 2 --evaluation-episodes 4 --progress none"
+    assert main(words_of(case, f"{options} {rhythm} --out {folder}")) == 0
+    return Trained(case, folder)
+
+
+def train(agent, folder, **options):
+    steps = ITERATIONS * agent.steps_per_iteration
+    defaults = {"seeds": SEEDS, "evaluate_every": 2, "evaluation_episodes": 4, "progress": False}
+    return agents.train(agent, steps=steps, out=folder, **(defaults | options))
+
+
+def test_the_command_line_trains_the_agent_of_the_settings(trained):
+    agent = trained.case.agent
+    assert load_run(trained.folder)[0] == agent
+    scalars = read_scalars(trained.folder)
+    assert scalars.metrics["return"].shape == (ITERATIONS, SEEDS)
+    assert scalars.metrics["episodes"].sum() > 10
+    # Truncated ones and terminated ones.
+    assert 2 < np.nanmean(scalars.metrics["length"]) < 4
+    for name, values in scalars.metrics.items():
+        if name == "ratio_error":
+            assert values.max() < 1e-12
+        if name.startswith("evaluation"):
+            assert np.isfinite(values[[1, 3, 4]]).all() and np.isnan(values[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_settings_survive_json_and_copies(case):
+    agent = case.agent
+    from_json = from_plain(type(agent), json.loads(json.dumps(to_plain(agent))))
+    for again in (from_json, copy.deepcopy(agent)):
+        assert again == agent and hash(again) == hash(agent)
+    assert dataclasses.asdict(agent)["env_options"] == agent.env_options
+    with pytest.raises(TypeError, match="options of an agent cannot be changed"):
+        agent.env_options["corridor"] = 2
+    assert dataclasses.replace(agent, discount=0.5) != agent
+
+
+def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
+    trained, tmp_path, interrupt, same_state
+):
+    agent, folder = trained.case.agent, tmp_path / "parts"
+    interrupt(2)
+    with pytest.raises(TrainingInterrupted):
+        train(agent, folder)
+    assert 2 <= read_header(folder / "checkpoint.eqx").progress["iteration"] < ITERATIONS
+    result = train(agent, folder, resume=True)
+    same_state(load_run(trained.folder)[1], result.state)
+    for name in ("scalars.csv", "config.json"):
+        assert (folder / name).read_bytes() == (trained.folder / name).read_bytes()
+
+
+def test_seeds_side_by_side_are_the_seeds_alone_and_one_program_serves_all_iterations(trained):
+    agent, traces = trained.case.agent, []
+
+    @jax.jit
+    def iterate(state):
+        traces.append(1)
+        return agent.iterate(state)
+
+    key = jax.random.split(jax.random.key(0), SEEDS)[1]
+    state = jax.jit(lambda: agent.init(key=key))()
+    scalars = read_scalars(trained.folder).metrics
+    for number in range(ITERATIONS):
+        state, report = iterate(state)
+        for name, value in report.scalars().items():
+            expected = scalars[name][number, 1]
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-7, err_msg=name)
+    assert len(traces) == 1, "a later iteration was compiled again"
+    leaves = [x for x in jax.tree.leaves(state) if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
+    assert not any(leaf.weak_type for leaf in leaves)
+    assert int(state.iteration) == ITERATIONS
+    together = jax.tree.map(lambda x: x[1], load_run(trained.folder)[1].learner)
+    both = zip(jax.tree.leaves(together), jax.tree.leaves(state.learner), strict=True)
+    for a, b in both:
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+def of_each_class(test):
+    """The policy is the class's: one row of each is enough."""
+    return pytest.mark.parametrize("trained", FIRST, ids=by_name, indirect=True)(test)
+
+
+@of_each_class
+def test_a_loaded_policy_acts_outside_as_inside(trained):
+    policy, actor = agents.load_policy(trained.folder, seed=1), trained.case.agent.actor
+    state = actor.reset(policy.behavior, 1, key=jax.random.key(4))
+    act = eqx.filter_jit(policy.act)
+    step = jax.jit(lambda s, k: actor.step(policy.behavior, s, k, greedy=True))
+    carried, lengths = policy.init_state(), []
+    for number in range(12):  # over the ends of episodes
+        carried, action = act(carried, state.observation[0], state.begin[0], state.reward[0])
+        state, taken = step(state, jax.random.key(number))
+        np.testing.assert_array_equal(action, taken.action[0])
+        lengths.append(int(taken.episode_length[0]))
+    assert lengths.count(1) > 1
+    _, drawn = act(carried, state.observation[0], state.begin[0], key=jax.random.key(5))
+    assert drawn.dtype == action.dtype
+    with pytest.raises(ValueError, match=r"`seed` \(=2\) must be in 0 … 1: the run has 2 seeds"):
+        agents.load_policy(trained.folder, seed=2)
+
+
+@pytest.mark.parametrize("case", FIRST, ids=by_name)
+def test_an_evaluation_is_of_the_first_episode_of_each_environment(case):
+    actor = case.agent.actor
+    policy = case.agent.policy(case.agent.init(key=jax.random.key(0)).learner)
+    key, episodes = jax.random.key(1), 64
+    played = jax.jit(lambda key: evaluate(actor, policy, episodes=episodes, greedy=False, key=key))(
+        key
+    )
+    reset_key, key = jax.random.split(key)
+    state = actor.reset(policy.behavior, episodes, key=reset_key)
+    step = jax.jit(lambda s, k: actor.step(policy.behavior, s, k))
+    returns, lengths = np.full((2, episodes), np.nan)
+    for number in range(4):
+        state, taken = step(state, jax.random.fold_in(key, number))
+        first = np.asarray(taken.done) & np.isnan(returns)
+        returns[first] = taken.episode_return[first]
+        lengths[first] = taken.episode_length[first]
+    np.testing.assert_array_equal(played["returns"], returns)
+    np.testing.assert_array_equal(played["lengths"], lengths)
+    assert len(set(lengths)) > 1
+
+
+class Poisoned(Spans):
+    """A reward that is not a number, now and then."""
+
+    def step_env(self, key, state, action, params):
+        seen, state, reward, ended, info = super().step_env(key, state, action, params)
+        return seen, state, jnp.where(ended & (state.length == 7), jnp.nan, reward), ended, info
+
+
+@pytest.mark.parametrize("case", FIRST, ids=by_name)
+def test_a_number_that_is_none_stops_training_and_keeps_the_last_good_checkpoint(case, tmp_path):
+    env = Poisoned()
+    agent = dataclasses.replace(case.agent, env=env, env_options={})
+    with pytest.raises(agents.TrainingDiverged) as diverged:
+        agents.train(
+            agent,
+            steps=100_000,
+            out=tmp_path,
+            evaluate_every=0,
+            checkpoint_every=1,
+            progress=False,
+        )
+    kept = int(re.findall(r"checkpoint, of iteration (\d+)", str(diverged.value))[0])
+    state = load_run(tmp_path, env=env)[1]
+    assert list(state.iteration) == [kept]
+    for leaf in jax.tree.leaves(eqx.filter(state.learner, eqx.is_inexact_array)):
+        assert np.isfinite(leaf).all()
+
+
+@of_each_class
+def test_the_command_line_evaluates_plays_and_compares(trained, tmp_path, capsys):
+    assert main(["evaluate", "--run", str(trained.folder), "--episodes", "4"]) == 0
+    rows = [re.findall(r"-?\d+\.?\d*", r) for r in capsys.readouterr().out.splitlines() if "│" in r]
+    assert [row[0] for row in rows[:SEEDS]] == ["0", "1"]
+    for row in rows[:SEEDS]:
+        mean, error, low, high, length = map(float, row[1:])
+        assert -0.4 <= low <= mean <= high <= 4 and error >= 0 and 1 <= length <= 4
+    film = tmp_path / "play.gif"
+    words = ["play", "--checkpoint", str(trained.folder), "--agent", "1", "--out", str(film)]
+    assert main(words) == 0
+    _, _, length = re.findall(r"│ (1) +│ (-?\d\.\d+) +│ (\d) +│", capsys.readouterr().out)[0]
+    with Image.open(film) as frames:
+        assert frames.n_frames == int(length) + 1, "the last state is missing"
+    picture = tmp_path / "figure.png"
+    runs = [str(trained.folder), f"{trained.folder}/../demo", "--labels", "one", "two"]
+    assert main(["compare", *runs, "--out", str(picture)]) == 0
+    steps = ITERATIONS * trained.case.agent.steps_per_iteration
+    text = capsys.readouterr().out
+    assert "final evaluation_return" in text and re.search(rf"│ one +│ 2 +│ {steps} +│", text)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def learned(agent, steps):
+    """Mean return of the greedy policy over four seeds, after so many steps of each."""
+    keys = jax.random.split(jax.random.key(0), 4)
+    state = jax.vmap(lambda key: agent.init(key=key))(keys)
+    iterate = jax.jit(jax.vmap(agent.iterate))
+    for _ in range(-(-steps // agent.steps_per_iteration)):
+        state, _ = iterate(state)
+    play = lambda learner, key: evaluate(  # noqa: E731
+        agent.actor, agent.policy(learner), episodes=256, key=key
+    )
+    return float(jnp.mean(jax.jit(jax.vmap(play))(state.learner, keys)["returns"]))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.solver], ids=by_name)
+def test_it_learns_what_no_policy_without_memory_can(case, float32):
+    assert learned(case.solver, case.steps) > BEST - 0.3
+
+
+@pytest.mark.parametrize("case", FIRST, ids=by_name)
+def test_without_a_memory_it_does_not(case, float32):
+    assert learned(case.memoryless, case.steps) < MEMORYLESS + 0.4

@@ -1,0 +1,152 @@
+"""The three gradients: where they agree, how far they reach, and what they carry."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+
+import zoo
+from agents import BPTT, RTRL, TBPTT
+from agents.learning.gradients import along, outputs
+from agents.learning.segments import to_segments
+from agents.networks import Inputs, Recurrent, actor_critic
+
+TIME, ENVS = 12, 3
+
+
+def network(memory="rtu"):
+    return actor_critic(
+        spaces.Box(-1, 1, (3,)),
+        spaces.Discrete(2),
+        zoo.spec(memory, hidden=4),
+        encoder_size=5,
+        head_size=4,
+        key=jax.random.key(1),
+    )
+
+
+def tape():
+    """Inputs `[time, env]` in which episodes begin anywhere, but not in the last environment."""
+    draw = np.random.default_rng(0)
+    shape = (TIME, ENVS)
+    begin = (draw.random(shape) < 0.2) & (np.arange(ENVS) < ENVS - 1)
+    assert begin.any()
+    parts = draw.normal(size=(*shape, 3)), np.zeros(shape, int), draw.normal(size=shape), begin
+    return Inputs(*map(jnp.asarray, parts))
+
+
+def start(gradient, net):
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (ENVS, *x.shape)), gradient.begin(net))
+
+
+def loss_gradient(gradient, net):
+    """Of a fixed loss over the tape from a beginning, by the mechanism that algorithms use."""
+    weight = jnp.asarray(np.random.default_rng(1).normal(size=(TIME, ENVS)))
+    segment = gradient.segment_length(TIME)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def of(net):
+        starts = along(gradient, net, start(gradient, net), tape())[1]
+        inputs, weights = to_segments((tape(), weight), segment)
+        policy, value = outputs(gradient, net, jax.lax.stop_gradient(starts), inputs)
+        return jnp.sum(weights * (value + policy.logits.sum(-1)) ** 2)
+
+    return of(net)
+
+
+@pytest.mark.parametrize("memory", ["rtu", "gru"])
+def test_the_three_gradients_agree_where_they_must(memory):
+    net = network(memory)
+    whole = loss_gradient(BPTT(), net)
+
+    def difference(gradient, part):
+        other = loss_gradient(gradient, net)
+        pairs = zip(jax.tree.leaves(part(whole)), jax.tree.leaves(part(other)), strict=True)
+        return max(float(jnp.abs(a - b).max() / jnp.abs(a).max()) for a, b in pairs)
+
+    assert difference(TBPTT(TIME), lambda net: net) < 1e-9
+    assert difference(RTRL(TIME), lambda net: net) < 1e-9
+    # In shorter segments the memory's own parameters, and the head's, still have the whole
+    # gradient; the encoder learns from the present segment only.
+    assert difference(RTRL(4), lambda net: (net.memory, net.head)) < 1e-9
+    assert difference(RTRL(1), lambda net: net.memory) < 1e-9
+    assert difference(RTRL(4), lambda net: net.features) > 1e-3
+    assert difference(TBPTT(4), lambda net: net.memory) > 1e-3
+
+
+def test_a_truncated_gradient_reaches_back_to_the_start_of_its_segment():
+    memory = zoo.get("rtu", hidden=4, inputs=2)
+    net = Recurrent(lambda inputs: inputs.observation, memory, lambda y: y)
+    no = jnp.zeros((TIME, 1), bool)
+
+    def output(xs):
+        inputs = Inputs(xs[:, None], no, no.astype(float), no)
+        begin = jax.tree.map(lambda x: x[None], TBPTT(4).begin(net))
+        starts = along(TBPTT(4), net, begin, inputs)[1]
+        return outputs(TBPTT(4), net, starts, to_segments(inputs, 4)).sum(-1).T.ravel()
+
+    xs = jax.random.normal(jax.random.key(0), (TIME, 2))
+    reach = jnp.any(jax.jit(jax.jacrev(output))(xs) != 0, axis=-1)
+    step = np.arange(TIME)
+    same = step[:, None] // 4 == step[None] // 4
+    np.testing.assert_array_equal(reach, same & (step[None] <= step[:, None]))
+
+
+@pytest.mark.parametrize("gradient", [RTRL(4, refresh="epoch"), RTRL(4), TBPTT(4), BPTT()])
+def test_refreshed_carries_are_those_collected_while_parameters_stand(gradient):
+    net = network()
+    segment = gradient.segment_length(TIME)
+
+    @eqx.filter_jit
+    def carries(net):
+        state = jax.tree.map(lambda x: jnp.broadcast_to(x, (ENVS, *x.shape)), net.init_state())
+
+        def act(state, inputs):
+            return jax.vmap(net.step)(state, inputs)[0], state
+
+        end, states = jax.lax.scan(act, state, tape())
+        border = lambda x, e: jnp.concatenate([x[::segment], e[None]])  # noqa: E731
+        memories = jax.tree.map(border, states, end)
+        begin = start(gradient, net)
+        last, starts = gradient.collected(net, begin, tape(), memories)
+        again = gradient.refreshed(net, begin, tape(), starts, jnp.int32(1))
+        first = gradient.refreshed(net, begin, tape(), starts, jnp.int32(0))
+        return (last, along(gradient, net, begin, tape())[0]), starts, again, first
+
+    ends, starts, again, first = carries(net)
+    jax.tree.map(np.testing.assert_array_equal, starts, first)
+    # The states that acted are rounded otherwise than those that are rolled.
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-12)
+    jax.tree.map(close, *ends)
+    jax.tree.map(close, starts, again)
+    if isinstance(gradient, RTRL):
+        jax.tree.map(np.testing.assert_array_equal, starts[1], again[1])
+    moved = eqx.tree_at(lambda n: n.features.encoder.b, net, net.features.encoder.b + 0.1)
+    if isinstance(gradient, RTRL):
+        changed = [
+            gradient.refreshed(moved, start(gradient, net), tape(), starts, jnp.int32(number))[1]
+            for number in range(2)
+        ]
+        jax.tree.map(np.testing.assert_array_equal, changed[0], starts[1])
+        differ = any(
+            bool(jnp.any(a != b))
+            for a, b in zip(jax.tree.leaves(changed[1]), jax.tree.leaves(starts[1]), strict=True)
+        )
+        assert differ == (gradient.refresh == "epoch")
+
+
+def test_bad_gradients_are_named():
+    for choice, name in ((RTRL(0), "segment"), (TBPTT(0), "length")):
+        with pytest.raises(ValueError, match=rf"`{name}` .* must be a whole number of at least 1"):
+            choice.segment_length(16)
+    with pytest.raises(ValueError, match=r"`rollout_length` \(=18\) .* by `segment` \(=4\)"):
+        RTRL(4).segment_length(18)
+    choice = RTRL()
+    object.__setattr__(choice, "refresh", "always")  # the suite's own checks would come first
+    with pytest.raises(ValueError, match=r"`refresh` \(='always'\) must be one of never, epoch"):
+        choice.__post_init__()

@@ -1,0 +1,157 @@
+"""What algorithms learn with, each by hand or against a plain loop."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from agents.envs.core.statistics import RunningStatistics
+from agents.learning.losses import clipped_surrogate, standardize, value_loss
+from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
+from agents.learning.returns import discounted_return, gae, next_values, running_return
+from agents.learning.segments import to_segments, to_starts
+from tests.agents.by_hand import gae_by_hand
+
+
+def test_gae_by_hand():
+    # γ = λ = ½, one environment: δ = (1 + ½·2 - 1, 0 + 0 - 2, 3 + ½·4 - 1) = (1, -2, 4).
+    # Step 1 terminates, so A = (1 + ¼·(-2), -2, 4).
+    advantage = gae(
+        jnp.array([1.0, 0.0, 3.0]),
+        jnp.array([1.0, 2.0, 1.0]),
+        jnp.array([2.0, 7.0, 4.0]),
+        jnp.array([False, True, False]),
+        jnp.array([False, False, False]),
+        discount=0.5,
+        gae_lambda=0.5,
+    )
+    np.testing.assert_allclose(advantage, [0.5, -2.0, 4.0], atol=1e-15)
+
+
+def test_gae_equals_the_loop_with_both_ways_to_end():
+    rng = np.random.default_rng(0)
+    reward, value, following = rng.normal(size=(3, 40, 5))
+    terminated, truncated = rng.random((2, 40, 5)) < 0.15
+    assert np.any(terminated & truncated)
+    got = gae(
+        *map(jnp.asarray, (reward, value, following, terminated, truncated)),
+        discount=0.97,
+        gae_lambda=0.9,
+    )
+    expected = gae_by_hand(reward, value, following, terminated, truncated, 0.97, 0.9)
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_next_values_take_the_final_observation_where_an_episode_ends():
+    value = jnp.array([1.0, 2.0, 3.0])
+    got = next_values(
+        value, jnp.array(4.0), jnp.array([False, True, False]), jnp.array([8.0, 9.0, 8.0])
+    )
+    np.testing.assert_array_equal(got, [2.0, 9.0, 4.0])
+
+
+def test_returns_by_hand():
+    reward, ended = jnp.array([1.0, 2.0, 4.0]), jnp.array([False, True, False])
+    got = discounted_return(reward, ended, jnp.array(8.0), discount=0.5)
+    np.testing.assert_array_equal(got, [2.0, 2.0, 8.0])
+    got = running_return(jnp.ones(3), ended, jnp.array(4.0), discount=0.5)
+    np.testing.assert_array_equal(got, [3.0, 1.0, 1.5])
+
+
+def test_losses_by_hand():
+    ratio = jnp.array([1.5, 0.5, 1.5, 0.5])
+    advantage = jnp.array([1.0, 1.0, -1.0, -1.0])
+    # Terms of the minimum: 1.2, 0.5, -1.5, -0.8.
+    assert clipped_surrogate(ratio, advantage, clip=0.2) == pytest.approx(0.15)
+    value, old, target = jnp.array([2.0]), jnp.array([0.0]), jnp.array([3.0])
+    assert value_loss(value, old, target, clip=None) == 0.5
+    assert value_loss(value, old, target, clip=1.0) == 2.0
+    x = standardize(jnp.array([1.0, 2.0, 6.0]))
+    assert abs(float(x.mean())) < 1e-12 and float(x.std()) == pytest.approx(1, abs=1e-7)
+
+
+@pytest.mark.parametrize("envs", [1, 7])
+def test_statistics_are_per_feature_whatever_the_number_of_environments(envs):
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(30, envs, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, -1.0]
+    flat = samples.reshape(-1, 3)
+
+    @jax.jit
+    def update(pieces, flat):
+        start = RunningStatistics.init((3,))
+        end, _ = jax.lax.scan(lambda now, piece: (now.update(piece), None), start, pieces)
+        return end, jax.vmap(end.normalize)(flat)
+
+    pieces = samples.reshape(5, 6, envs, 3)
+    statistics, normalized = update(jnp.asarray(pieces), jnp.asarray(flat))
+    np.testing.assert_allclose(statistics.mean, flat.mean(0), rtol=1e-10)
+    np.testing.assert_allclose(statistics.variance, flat.var(0), rtol=1e-10)
+    np.testing.assert_allclose(np.std(normalized, 0), 1, rtol=1e-5)
+
+
+# Segments and minibatches
+
+
+def test_segments_are_contiguous_and_ordered_as_their_starts():
+    time, envs, length = 12, 3, 4
+    rollout = jnp.arange(time * envs).reshape(time, envs)
+    segments = to_segments({"a": rollout, "b": jnp.zeros((time, envs, 5))}, length)
+    assert segments["b"].shape == (length, 9, 5)
+    segments = segments["a"]
+    assert segments.shape == (length, time // length * envs)
+    np.testing.assert_array_equal(segments[0], to_starts(rollout[::length]))
+    for i in range(time // length):
+        for env in range(envs):
+            expected = rollout[i * length : (i + 1) * length, env]
+            np.testing.assert_array_equal(segments[:, i * envs + env], expected)
+    with pytest.raises(ValueError, match=r"`rollout` \(time 12\) must be divisible .* \(=5\)"):
+        to_segments(rollout, 5)
+
+
+def test_minibatches_hold_every_segment_once():
+    indices = minibatch_indices(jax.random.key(0), 24, 4)
+    assert indices.shape == (4, 6)
+    np.testing.assert_array_equal(np.sort(indices.ravel()), np.arange(24))
+    assert not np.array_equal(indices.ravel(), np.arange(24))
+    with pytest.raises(ValueError, match=r"`minibatches` \(=5\) .* divide .* \(=24\)"):
+        minibatch_indices(jax.random.key(0), 24, 5)
+
+
+def test_every_epoch_learns_from_every_segment_once_with_its_own_carry():
+    """The network counts: how often each segment came, and what carry it came with."""
+    segments, epochs = 12, 3
+    sample = jnp.tile(jnp.arange(segments), (2, 1))
+
+    def loss(network, sample, carry):
+        seen, came = network
+        value = -(seen[sample[0]].sum() + (came[sample[0]] * carry).sum())
+        return value, {"ratio_error": value, "seen": seen.sum()}
+
+    learn = lambda key: epochs_of_minibatches(  # noqa: E731
+        loss,
+        optax.sgd(1.0),
+        ((jnp.zeros(segments), jnp.zeros(segments)), optax.sgd(1.0).init(())),
+        sample,
+        lambda network, epoch: 100.0 * epoch + jnp.arange(segments),
+        epochs=epochs,
+        minibatches=4,
+        key=key,
+    )
+    (seen, came), _, metrics = jax.jit(learn)(jax.random.key(0))
+    np.testing.assert_array_equal(seen, np.full(segments, epochs))
+    np.testing.assert_array_equal(came, 300 + epochs * np.arange(segments))
+    # 3 more segments have been seen after each of the 12 minibatches.
+    assert metrics["seen"] == 3 * np.arange(12).mean()
+    assert metrics["ratio_error"] == 0, "of the first minibatch"
+
+
+def test_staleness_is_the_cosine_of_the_gradients():
+    def loss(network, sample, carry):
+        return jnp.vdot(network["memory"], carry) + 9 * jnp.sum(network["head"] * carry[0]), {}
+
+    network = {"memory": jnp.ones(2), "head": jnp.ones(1)}
+    measure = eqx.Partial(staleness, loss, network, None, part=lambda g: g["memory"])
+    assert measure(jnp.array([1.0, 0]), jnp.array([5.0, 0])) == pytest.approx(1)
+    assert measure(jnp.array([1.0, 0]), jnp.array([3.0, 3])) == pytest.approx(0.5**0.5)

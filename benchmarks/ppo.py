@@ -12,10 +12,9 @@ import tyro
 
 import agents
 import zoo
-from agents.learning import AbstractGradient
 from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
 
-CHOICES: dict[str, AbstractGradient] = {
+CHOICES: dict[str, agents.TBPTT | agents.RTRL | agents.BPTT] = {
     "BPTT": agents.BPTT(),
     "TBPTT(8)": agents.TBPTT(8),
     "RTRL(8)": agents.RTRL(8),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 import rtrl
+import zoo
 from tests.cases import CELLS, slow_but
 from tests.zoo import forms
 from tests.zoo.examples import Network
@@ -175,3 +176,40 @@ def test_memory(case, hidden, inputs):
     if case.diagonal:  # a dense recurrence has as many probes as state numbers in flight
         assert growth[1] <= 2 * growth[0], growth
     assert growth[2] <= (long - short) * inputs * 8, growth  # XLA's copy of the inputs, no more
+
+
+def test_the_example_of_the_docstring():
+    text = rtrl.accumulate.__doc__
+    lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()
+    rng = np.random.default_rng(0)
+    xs, targets = jnp.asarray(rng.normal(size=(4, 3))), jnp.asarray(rng.normal(size=(4, 16)))
+    names = {"rtrl": rtrl, "zoo": zoo, "jnp": jnp, "xs": xs, "targets": targets}
+    exec("\n".join(line[4:] for line in lines), names)
+    cell = names["cell"]
+    _, ys = cell.scan(cell.init_state(), xs)
+    np.testing.assert_allclose(names["value"], jnp.sum((ys - targets) ** 2), rtol=1e-10)
+    assert jax.tree.structure(names["gradient"]) == jax.tree.structure(cell)
+
+
+class Told(eqx.Module):
+    """A memory whose `begin` comes with its inputs, as those of an agent's network do."""
+
+    memory: zoo.AbstractMemory
+
+    def rtrl_scan(self, carry, inputs, begin=None):
+        assert begin is None
+        return self.memory.rtrl_scan(carry, *inputs)
+
+
+def test_begin_may_be_a_part_of_the_inputs():
+    memory, carry, xs, weights = forms.problem(RTU, 3)
+    begin = jnp.asarray(np.isin(np.arange(TIME), (1, 5)))
+    arguments = carry, jnp.asarray(xs), begin, jnp.asarray(weights)
+    value, gradient, end = accumulate(memory, *arguments, 2)
+    carry, xs, begin, weights = arguments
+    other_value, other, other_end = accumulate(Told(memory), carry, (xs, begin), None, weights, 2)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_array_equal(a, b),
+        (value, gradient, end),
+        (other_value, other.memory, other_end),
+    )

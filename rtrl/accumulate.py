@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+import scan
+
 
 def accumulate(
     loss: Callable[..., Float[Array, ""]],
@@ -82,8 +84,9 @@ def accumulate(
     def step(totals, piece):
         value, gradient, carry = totals
         (new_value, carry), new = value_and_gradient(cell, carry, *piece)
-        return (value + new_value, jax.tree.map(jnp.add, gradient, new), carry), None
+        return value + new_value, jax.tree.map(jnp.add, gradient, new), carry
 
     start = (jnp.zeros(shape.shape, shape.dtype), zeros, carry)
-    (value, gradient, carry), _ = jax.lax.scan(step, start, pieces)
+    start = scan.vary_as_carried(step, start, pieces)
+    (value, gradient, carry), _ = jax.lax.scan(lambda *x: (step(*x), None), start, pieces)
     return value, gradient, carry

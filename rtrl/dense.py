@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+import scan
 from rtrl._jacobians import Pullback
 from rtrl.structure import AbstractStructure
 
@@ -92,7 +93,8 @@ def cotangent_to_real_vector(cotangent: PyTree) -> Float[Array, " size"]:
 
 def cotangent_from_real_vector(cotangent: Float[Array, " size"], like: PyTree) -> PyTree:
     """A state's cotangent, in JAX's convention, from that of `to_real_vector`'s result."""
-    return jax.vjp(to_real_vector, like)[1](cotangent)[0]
+    vector, pullback = jax.vjp(to_real_vector, like)
+    return pullback(scan.vary_together(cotangent, vector)[0])[0]
 
 
 def from_real_vector(vector: Float[Array, " size"], like: PyTree) -> PyTree:

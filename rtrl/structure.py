@@ -201,6 +201,8 @@ def supply(
     """
     affected, _ = _split(structure, parameters, sensitivity)
     state, counts = eqx.partition(state, eqx.is_inexact_array)
+    # Inside `jax.shard_map` a rule's cotangents have one type: the cast's transpose sums them.
+    affected, state, sensitivity = scan.vary_together(affected, state, sensitivity)
     rule = _supply_tangents if products else _supply_cotangents
     return eqx.combine(rule(structure, affected, state, sensitivity), counts)
 
@@ -289,9 +291,16 @@ def roll(
         end = run(eqx.combine(affected, rest), eqx.combine(state, counts), xs, begin)
         return eqx.filter(end, eqx.is_inexact_array)
 
+    # Inside `jax.shard_map` every device has a sensitivity of its own: the cotangents of parameters
+    # that all devices share would be summed over them.
+    affected, state, sensitivity, xs = scan.vary_together(affected, state, sensitivity, xs)
     # One backward pass through the segment per probe, all of the same linearization.
     end, pullback = jax.vjp(end_of_run, affected, state)
-    return structure.advance(pullback, end, sensitivity)
+
+    def pullback_of_probe(probe):
+        return pullback(scan.vary_together(probe, end)[0])
+
+    return structure.advance(pullback_of_probe, end, sensitivity)
 
 
 def _without_earlier_episodes(xs: PyTree, begin: Array | bool) -> PyTree:

@@ -5,6 +5,7 @@ does not vary, and the transpose of that cast sums gradients over the devices. B
 carries, and what a rule for derivatives returns, must have one type from the beginning.
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -29,18 +30,15 @@ def vary_together(*trees: PyTree) -> tuple[Any, ...]:
     return jax.tree.map(lambda x: _cast(x, axes), trees)
 
 
-def vary_as_carried(
-    step: Callable[[Any, Any], Any], carry: PyTree, xs: PyTree, *others: PyTree
-) -> PyTree:
-    """The start of a loop, varying over the devices that a step's result will vary over.
+def vary_as_carried(step: Callable[[Any, Any], Any], carry: PyTree, xs: PyTree) -> PyTree:
+    """The start of a loop, every array varying over the devices that a step's result varies over.
 
     **Arguments:**
 
-    - `step`: called as `step(carry, x)`; its result is traced where arrays may vary at all, because
-      it may close over some that do.
+    - `step`: `(carry, x) -> carry`. It is traced where arrays may vary at all, because it may close
+      over some that do.
     - `carry`: the start.
     - `xs`: pytree of arrays with a leading time axis.
-    - `others`: pytrees of whatever else meets the carry.
 
     **Returns:**
 
@@ -48,10 +46,13 @@ def vary_as_carried(
     """
     if not jax.sharding.get_abstract_mesh().manual_axes:
         return carry
-    carry, *_ = vary_together(carry, xs, *others)
     x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
-    axes = _axes_of((carry, jax.eval_shape(step, carry, x)))
-    return jax.tree.map(lambda x: _cast(x, axes), carry)
+    while True:  # at most once for every array and axis: what varies in one makes others vary
+        after = jax.eval_shape(step, carry, x)
+        cast = jax.tree.map(lambda c, a: _cast(c, _axes(a)), carry, after)
+        if all(map(operator.is_, jax.tree.leaves(cast), jax.tree.leaves(carry))):
+            return carry
+        carry = cast
 
 
 def _axes_of(tree: PyTree) -> frozenset:

@@ -114,7 +114,7 @@ def newton(
 
 def _iterated(options, update, parameters, state, xs, begin, initial):
     problem = _Problem(options, update, parameters, state, xs, begin, initial)
-    start = problem.pack(jax.vmap(lambda _: initial)(jnp.arange(problem.time)))
+    start = jnp.broadcast_to(problem.initial, (problem.time, *problem.initial.shape))
 
     def step_length(new, old):
         return jnp.max(jnp.abs(new - old)) / jnp.maximum(1, jnp.max(jnp.abs(new)))
@@ -134,7 +134,10 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
         solved = jnp.where(jnp.isfinite(solved), solved, 0)
         return count + 1, solved, step_length(solved, states)
 
-    zero, infinity = jnp.zeros((), int), jnp.array(jnp.inf, start.dtype)
+    # All of what a loop carries: devices with other inputs take another number of iterations.
+    zero, infinity, start = vary_together(
+        jnp.zeros((), int), jnp.array(jnp.inf, start.dtype), start
+    )
     count, states, _ = jax.lax.while_loop(unfinished, iterate, (zero, start, infinity))
     # One more step of the recurrence itself: it checks the solution, and halves its exponent.
     polished = problem.step(problem.previous(states))
@@ -203,7 +206,7 @@ class _Problem:
         """The next states, and the Jacobian: blocks, or the diagonal."""
         new, tangent_of = jax.linearize(self.step, previous)
         count = previous.shape[-1]
-        unit = jnp.eye(count, dtype=previous.dtype)
+        unit, _ = vary_together(jnp.eye(count, dtype=previous.dtype), previous)
         if self.coupling == "units":
             columns = [tangent_of(jnp.broadcast_to(unit[k], new.shape)) for k in range(count)]
             return new, jnp.stack(columns, -1)

@@ -99,8 +99,8 @@ def check_scans():
 
 
 def check_cell(case):
-    """The four forms of a memory, and the online loop."""
-    memory, (state, sensitivity), _, _ = forms.problem(case, 0, TIME)
+    """The four forms of a memory."""
+    memory, (_, sensitivity), _, _ = forms.problem(case, 0, TIME)
     parameters, rest = eqx.partition(memory, eqx.is_inexact_array_like)
     members = [forms.problem(case, seed, TIME)[1:3] for seed in range(DEVICES)]
     split = jax.tree.map(lambda *x: np.stack(x), *((c[0], xs) for c, xs in members))

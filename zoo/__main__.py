@@ -3,10 +3,13 @@
 import argparse
 import importlib
 import json
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import zoo
@@ -26,9 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
-    except zoo.ProofError as error:
-        print(f"\n{error}", file=sys.stderr)
-        return 1
     except (ValueError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -38,10 +38,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m zoo", description=zoo.__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     prove = commands.add_parser("prove", help="check every promise of a memory")
-    prove.add_argument("target", help="a name, or module:Class of a cell of your own")
+    prove.add_argument(
+        "target", help="a name, module:Class of a cell of your own, or `all` for every name"
+    )
     prove.add_argument("options", nargs="*", metavar="option=value", help="options of the cell")
     prove.add_argument("--inputs", type=int, default=3, help="width of its inputs (default: 3)")
     prove.add_argument("--hidden", type=int, default=4, help="its units (default: 4)")
+    prove.add_argument("--table", type=Path, help="where to write the worst numbers, as Markdown")
     prove.set_defaults(run=_prove)
     names = commands.add_parser("names", help="list the names and their options")
     names.set_defaults(run=_names)
@@ -49,10 +52,67 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _prove(options: argparse.Namespace) -> int:
-    chosen = dict(_option(text) for text in options.options)
-    make = partial(make_by_name(options.target), **chosen)
-    zoo.prove(make, inputs=options.inputs, hidden=options.hidden)
-    return 0
+    rows = [(options.target, options.options)]
+    if options.target == "all":
+        rows = [(name, []) for name in zoo.names()] + [(n, o.split()) for n, o in _VARIANTS]
+    alone, failed = len(rows) == 1, []
+    lines: list[str] = [*_HEAD]
+    for name, chosen in rows:
+        make = partial(make_by_name(name), **dict(map(_option, chosen)))
+        started = time.perf_counter()
+        report = zoo.prove(
+            make, inputs=options.inputs, hidden=options.hidden, show=alone, check=False
+        )
+        label = " ".join([name, *chosen])
+        lines.append(_line(label, report, time.perf_counter() - started))
+        if not alone:
+            print(lines[-1], flush=True)
+        if options.table:
+            options.table.write_text("\n".join(lines) + "\n")
+        if not report.passed:
+            failed.append(zoo.ProofError(report))
+            print(f"{label}: {failed[-1]}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+# Options under which a memory computes something else, not only other numbers.
+_VARIANTS = (
+    ("deltanet", "sensitivity=uoro"),
+    ("elman", "sensitivity=rflo"),
+    ("felstm", "sensitivity=snap1"),
+    ("ffm", "hadamard=true"),
+    ("gru", "sensitivity=rflo"),
+    ("gru", "sensitivity=snap1"),
+    ("gru", "sensitivity=uoro"),
+    ("linoss", "discretization=imex"),
+    ("lstm", "sensitivity=snap1"),
+    ("mgu", "sensitivity=snap1"),
+    ("retnet", "heads=2"),
+    ("rtu", "modulus=sigmoid phase=direct"),
+    ("rtu", "nonlinear=true"),
+    ("s4d", "init=inv"),
+    ("s5", "discretization=bilinear"),
+    ("s6", "reads=signal states=4"),
+)
+_COLUMNS = ("structure", "holomorphy", "forms", "BPTT", "RTRL", "resets")
+_HEAD = (
+    f"| memory | {' | '.join(_COLUMNS)} | bfloat16 | all hold | seconds |",
+    f"|---|{'---:|' * (len(_COLUMNS) + 1)}---|---:|",
+)
+
+
+def _line(label: str, report: zoo.Report, seconds: float) -> str:
+    """A row of the table: the worst number of each invariant."""
+    worst = {check.invariant: 0.0 for check in report.checks}
+    for check in report.checks:
+        number = math.inf if check.number is None else check.number
+        if check.limit <= 1e-9 or not check.passed:
+            worst[check.invariant] = max(worst[check.invariant], number)
+    half = [c.number for c in report.checks if c.what.startswith("bfloat16 scan")]
+    numbers = [worst.get(column) for column in _COLUMNS] + [half[0] if half else None]
+    written = ("" if n is None else "0" if n == 0 else f"{n:.0e}" for n in numbers)
+    holds = "yes" if report.passed else "**no**"
+    return f"| `{label}` | {' | '.join(written)} | {holds} | {seconds:.0f} |"
 
 
 def _names(options: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 """`zoo.prove`: honest cells pass, and every liar is named with the rule that it breaks."""
 
+import equinox as eqx
 import jax
 import pytest
 
@@ -13,6 +14,10 @@ KEY = jax.random.key(0)
 
 def _deaf(choice):
     return lambda inputs, hidden, *, key: liars.Deaf(inputs, hidden, choice, key=key)
+
+
+def _traced(kind):
+    return lambda inputs, hidden, *, key: eqx.filter_jit(lambda k: kind(inputs, hidden, key=k))(key)
 
 
 LIARS = {
@@ -34,7 +39,7 @@ LIARS = {
         r"`\.start`: constants, .* `init_state\(\)` is a constant, not a function of parameters",
     ),
     "linear from ones": (
-        liars.LinearFromOnes,
+        _traced(liars.LinearFromOnes),  # or the cell itself would refuse
         r"`\.init_state\(\)`: constants, .* off by 1.*: the state of a linear cell begins as",
     ),
     "conjugate": (liars.Conjugate, r"`state`: holomorphy, .* a complex recurrence is holomorphic"),
@@ -58,6 +63,11 @@ def test_a_lie_is_named(name):
     computed = [c for c in report.checks if c.invariant in ("forms", "BPTT", "RTRL")]
     if name != "transposed, not square":  # which has no sensitivity at all
         assert max(check.number for check in computed) > 1e-3
+
+
+def test_a_linear_cell_refuses_to_begin_with_ones():
+    with pytest.raises(ValueError, match=r"`init_state\(\)` of LinearFromOnes .* must be zeros"):
+        liars.LinearFromOnes(3, 4, key=KEY)
 
 
 @pytest.mark.quick_rows(1)

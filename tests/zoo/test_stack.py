@@ -15,6 +15,13 @@ from tests.zoo.examples import Network
 from tests.zoo.forms import TIME, assert_close
 
 
+@pytest.mark.slow
+def test_credit_from_layer_to_layer_is_what_it_says():
+    """The gradient of two layers is that of a loop with each layer's own path across segments."""
+    report = zoo.prove(TWO_LAYERS.build, draws=2)
+    assert any("against its approximation" in check.what for check in report.checks)
+
+
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_values_of_two_layers(seed, begin, lengths):
     memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)

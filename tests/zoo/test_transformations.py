@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import rtrl
 from tests.cases import CELLS, FEWER, KINDS, for_each
 from tests.zoo import forms
 from tests.zoo.examples import AsDense, ComplexParameter, WithDense
@@ -14,10 +13,6 @@ from tests.zoo.forms import TIME, assert_close
 
 DISTINCT = tuple(case for case in CELLS if not case.variant)
 every_cell = for_each(DISTINCT, quick=FEWER)
-
-
-def case_named(name):
-    return next(case for case in CELLS if case.name == name)
 
 
 @for_each((case for case in DISTINCT if case.name in KINDS), quick=["gru"])
@@ -119,40 +114,6 @@ def test_nothing_flows_through_a_carry(case, length):
             np.testing.assert_array_equal(leaf, 0)
 
 
-@pytest.mark.quick_rows(1)
-@every_cell
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_nan_does_not_survive_a_begin(case, bad):
-    """In the state or the sensitivity carried in: values, the new carry and gradients."""
-    memory, (_, sensitivity), xs, weights = forms.problem(case, 0)
-    carry = (memory.init_state(), sensitivity)
-    poisoned = jax.tree.map(lambda x: jnp.full_like(x, bad), carry)
-    begin = np.arange(4) == 0
-    expected = forms.segment(memory, carry, xs[:4], begin, weights[:4])
-    for part in (poisoned, (poisoned[0], sensitivity), (carry[0], poisoned[1])):
-        got = forms.segment(memory, part, xs[:4], begin, weights[:4])
-        jax.tree.map(np.testing.assert_array_equal, got, expected)
-    expected = forms.looped(memory, carry, xs, np.arange(TIME) % 5 == 0, weights)
-    got = forms.looped(memory, poisoned, xs, np.arange(TIME) % 5 == 0, weights)
-    jax.tree.map(np.testing.assert_array_equal, got, expected)
-
-
-@every_cell
-def test_a_nan_does_not_survive_a_begin_inside_a_segment(case):
-    """The carry that goes out, and the outputs from the begin on, as with steps."""
-    memory, (_, sensitivity), xs, weights = forms.problem(case, 0)
-    carry = (memory.init_state(), sensitivity)
-    poisoned = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), carry)
-    begin = np.arange(4) == 2
-    (expected, ys), _, _ = forms.segment(memory, carry, xs[:4], begin, weights[:4])
-    (got, poisoned_ys), _, scanned = forms.segment(memory, poisoned, xs[:4], begin, weights[:4])
-    assert_close(poisoned_ys[2:], ys[2:])
-    assert_close(scanned[0], expected[0])
-    assert_close(scanned[1][2:], ys[2:])
-    assert_close(got[0], expected[0])
-    assert_close(got[1], expected[1])
-
-
 @every_cell
 def test_float32(case):
     """Dtypes stay what they are, and results agree with float64 to what float32 allows."""
@@ -206,67 +167,7 @@ def test_a_hundred_thousand_steps(case, float32):
 # The structure that a cell claims
 
 
-def _real(tree):
-    """All leaves side by side over the same leading axis of units, real and imaginary part."""
-    leaves = jax.tree.leaves(tree)
-    return jnp.stack([part(x) for x in leaves for part in (jnp.real, jnp.imag)])
-
-
-def coupling(cell, state, x):
-    """Which unit touches which: booleans `[units, units]` of the state, then of each parameter."""
-    recurrence = cell.recurrence_parameters()
-    parameters, rest = eqx.partition(recurrence, eqx.is_inexact_array)
-    units = jax.tree.leaves(state)[0].shape
-    count = int(np.prod(units))
-
-    def update(parameters, state):
-        whole = eqx.combine(parameters, rest)
-        return _real(cell.states(whole, state, jnp.asarray(x)[None], None)).reshape(-1, count)
-
-    def touched(jacobian, leaf):  # [2 b, count, *leaf.shape]
-        assert leaf.shape[: len(units)] == units
-        return np.any(
-            np.asarray(jacobian != 0).reshape(-1, count, count, leaf.size // count), (0, 3)
-        )
-
-    holomorphic = lambda tree: any(jnp.iscomplexobj(x) for x in jax.tree.leaves(tree))  # noqa: E731
-    leaves = jax.tree.leaves((state, parameters))
-    treedef = jax.tree.structure((state, parameters))
-
-    def of_parts(parts):
-        joined = [jax.lax.complex(*p) if isinstance(p, tuple) else p for p in parts]
-        state, parameters = jax.tree.unflatten(treedef, joined)
-        return update(parameters, state)
-
-    parts = [(leaf.real, leaf.imag) if holomorphic(leaf) else leaf for leaf in leaves]
-    jacobians = jax.jit(jax.jacrev(of_parts))(parts)
-    return [
-        touched(jacobian, leaf)
-        for jacobian, leaf in zip(jax.tree.leaves(jacobians), jax.tree.leaves(parts), strict=True)
-    ]
-
-
 diagonal_cells = for_each((case for case in DISTINCT if case.diagonal), quick=FEWER)
-
-
-@diagonal_cells
-def test_a_cell_claimed_diagonal_is(case):
-    cell, (state, _), xs, _ = forms.problem(case, 0)
-    assert isinstance(cell.structure, rtrl.Diagonal)
-    if not jax.tree.leaves(state):
-        assert not jax.tree.leaves(cell.recurrence_parameters())
-        return
-    touched = coupling(cell, state, xs[0])
-    for mask in touched:
-        assert not np.any(mask & ~np.eye(len(mask), dtype=bool))
-    assert np.any(touched[0])
-
-
-def test_a_dense_cell_is_found_out():
-    cell, (state, _), xs, _ = forms.problem(case_named("gru"), 0)
-    assert isinstance(cell.structure, rtrl.Dense)
-    of_state = coupling(cell, state, xs[0])[0]
-    assert np.any(of_state & ~np.eye(len(of_state), dtype=bool))
 
 
 @pytest.mark.quick_rows(1)

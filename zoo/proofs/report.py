@@ -47,6 +47,12 @@ class Check:
         """Whether the number is within the limit."""
         return self.number is not None and self.number <= self.limit
 
+    def worse(self, other: "Check | None") -> "Check":
+        """Choose, of two checks of the same, the one with the larger number."""
+        if other is None or (other.number is not None and self.number is None):
+            return self
+        return other if other.number is None or other.number >= (self.number or 0.0) else self
+
     def sentence(self) -> str:
         """Say what is off, where, by how much, and the rule."""
         where = f"`{self.where}`: " if self.where else ""

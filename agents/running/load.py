@@ -36,8 +36,10 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
     config = read_header(path).config
     settings = dict(config["agent"])
     kind = agent_class(config["algorithm"])
+    given = settings["env"] if env is None else env
+    if not isinstance(given, str):
+        resolve(given)  # of an object there is a description only: refused with what to do
     if env is not None:
-        resolve(env)
         settings |= {"env": env, "env_options": {}}
     agent = from_plain(kind, settings)
     like = shapes(jax.eval_shape(init_seeds(agent, config["seed"], config["seeds"])))

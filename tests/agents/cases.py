@@ -1,7 +1,9 @@
 """The table of the agents' conformance suite: a new algorithm adds a row and gets every test."""
 
+import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 import agents
 import zoo
@@ -20,7 +22,8 @@ class AgentCase:
     """An agent, small.
 
     - `words`: the same from the command line.
-    - `solver`: one that solves a T-maze within `steps`, and `memoryless`, the same without memory.
+    - `solver`: one that solves a T-maze within `steps`, and `memoryless`, the same without memory;
+      `None` for agents that cannot have one.
     - `first`: whether the row is its class's first: some tests are of the class.
     """
 
@@ -80,10 +83,30 @@ def _tabular(name, rule, first=False):
         agent,
         f"--algorithm tabular {_WORDS} --rule {rule} --trace-decay 0.8 --rollout-length 40",
         solver=solver,
-        memoryless=agents.Tabular(env="t_maze", env_options=options, rule=rule, epsilon=0.05),
+        memoryless=agents.Tabular(env="t_maze", env_options=options, rule=rule, epsilon=0.05)
+        if first
+        else None,
         steps=20_000,
         first=first,
     )
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-an-agent.md"
+
+
+def documented_agent() -> str:
+    """The code of the agent that the documentation adds, which the table tests like ours."""
+    blocks = re.findall(r"^```python[^\n]*\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (code,) = [block for block in blocks if "class Bias" in block]
+    return code
+
+
+def _documented():
+    names = {"__name__": "documented"}
+    exec(documented_agent(), names)
+    agent = names["Bias"](**_TASK, num_envs=4, rollout_length=16)
+    words = f"--algorithm bias {_WORDS} --num-envs 4 --rollout-length 16"
+    return AgentCase("documented", agent, words, first=True)
 
 
 CASES = [
@@ -97,6 +120,7 @@ CASES = [
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
     _tabular("sarsa", "sarsa", first=True),
     _tabular("q_learning", "q_learning"),
+    _documented(),
 ]
 
 

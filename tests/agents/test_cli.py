@@ -54,54 +54,29 @@ def test_without_options_the_algorithms_defaults_hold():
 
 
 def test_every_option_of_the_algorithm_is_passed_on():
-    algorithm = build(
-        "--env RepeatFirst --env-options decks=2 --memory lru --hidden 6 --layers 2 "
-        "--credit exact --memory-options r_min=0.5 --memory-options outputs=3 --gradient rtrl "
-        "--segment 4 --refresh epoch --staleness-every 5 --num-envs 16 --rollout-length 32 "
-        "--epochs 2 --minibatches 8 --learning-rate 3e-4 --anneal --steps 1e5 --discount 0.9 "
-        "--gae-lambda 0.8 --clip 0.1 --value-clip 0.3 --entropy-coefficient 0.02 "
-        "--value-coefficient 0.6 --max-grad-norm 2 --encoder-size 5 --head-size 7 "
-        "--previous-action True --previous-reward --normalize-reward"
-    )
-    assert algorithm == PPO(
+    numbers = {"staleness_every": 5, "num_envs": 16, "rollout_length": 32, "epochs": 2}
+    numbers |= {"minibatches": 8, "learning_rate": 3e-4, "discount": 0.9, "gae_lambda": 0.8}
+    numbers |= {"clip": 0.1, "value_clip": 0.3, "entropy_coefficient": 0.02, "head_size": 7}
+    numbers |= {"value_coefficient": 0.6, "max_grad_norm": 2.0, "encoder_size": 5}
+    switches = {"previous_action": True, "previous_reward": True, "normalize_reward": True}
+    given = "".join(f" --{name.replace('_', '-')} {value}" for name, value in numbers.items())
+    given += " --previous-action True --previous-reward --normalize-reward --anneal --steps 1e5"
+    given += " --env RepeatFirst --env-options decks=2 --memory lru --hidden 6 --layers 2"
+    given += " --credit exact --memory-options r_min=0.5 --memory-options outputs=3"
+    assert build(f"{given} --gradient rtrl --segment 4 --refresh epoch") == PPO(
         env="RepeatFirst",
         env_options={"decks": 2},
         memory=zoo.spec("lru", hidden=6, layers=2, credit="exact", r_min=0.5, outputs=3),
         gradient=RTRL(segment=4, refresh="epoch"),
-        staleness_every=5,
-        num_envs=16,
-        rollout_length=32,
-        epochs=2,
-        minibatches=8,
-        learning_rate=3e-4,
         anneal_steps=100_000,
-        discount=0.9,
-        gae_lambda=0.8,
-        clip=0.1,
-        value_clip=0.3,
-        entropy_coefficient=0.02,
-        value_coefficient=0.6,
-        max_grad_norm=2.0,
-        encoder_size=5,
-        head_size=7,
-        previous_action=True,
-        previous_reward=True,
-        normalize_reward=True,
+        **numbers,
+        **switches,
     )
 
 
 def test_an_algorithm_has_the_options_of_its_own_fields():
-    words = "--env gravity --rule q_learning --trace-decay 0.5 --epsilon 0.2 --discount 0.9 "
-    agent = build(f"{words} --rollout-length 1e4 --initial-value 2", "tabular")
-    assert agent == Tabular(
-        env="gravity",
-        rule="q_learning",
-        trace_decay=0.5,
-        epsilon=0.2,
-        discount=0.9,
-        rollout_length=10_000,
-        initial_value=2.0,
-    )
+    agent = build("--env gravity --rule q_learning --rollout-length 1e4 --epsilon 0.2", "tabular")
+    assert agent == Tabular(env="gravity", rule="q_learning", rollout_length=10_000, epsilon=0.2)
 
 
 @pytest.mark.parametrize("kind", [PPO, Tabular])
@@ -147,16 +122,8 @@ def test_what_is_not_a_count(text):
 
 def test_options_as_key_and_value():
     texts = ["a=1", "b=0.5", "c=True", "d=none", "e=tanh", "f=(1, 2)", "g=x=y", "h="]
-    assert parse_options(texts, "--flag") == {
-        "a": 1,
-        "b": 0.5,
-        "c": True,
-        "d": None,
-        "e": "tanh",
-        "f": (1, 2),
-        "g": "x=y",
-        "h": "",
-    }
+    values = [1, 0.5, True, None, "tanh", (1, 2), "x=y", ""]
+    assert parse_options(texts, "--flag") == dict(zip("abcdefgh", values, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -290,26 +257,22 @@ def test_envs_and_cells_are_listed(capsys):
     assert re.search(r"│ rtu +│ linear, constant +│ 2 per unit", text)
 
 
+TRAIN = "train --env RepeatFirst --out {new}"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train --env RepeatFirst --out {new} --memory rtv", "`name` (='rtv') must be one of"),
+        (f"{TRAIN} --memory rtv", "`name` (='rtv') must be one of"),
+        (f"{TRAIN} --env-options decks=two", "`decks` (='two') must be an integer"),
+        (f"{TRAIN} --memory-options x=1", "is not an option of 'rtu'"),
+        (f"{TRAIN} --segment 48", "must be divisible by `segment` (=48)"),
+        (f"{TRAIN} --resume", "there is nothing to resume in"),
+        (f"{TRAIN} --seeds 0", "`seeds` (=0) must be a whole number of at least 1"),
+        (f"{TRAIN} --algorithm pppo", "`algorithm` (='pppo') must be"),
         ("train --env RepeatFrist --out {new}", "`name` (='RepeatFrist') must be"),
-        (
-            "train --env RepeatFirst --out {new} --env-options decks=two",
-            "`decks` (='two') must be an integer",
-        ),
-        ("train --env RepeatFirst --out {new} --memory-options x=1", "is not an option of 'rtu'"),
-        (
-            "train --env RepeatFirst --out {new} --segment 48",
-            "must be divisible by `segment` (=48)",
-        ),
-        ("train --env RepeatFirst --out {new} --resume", "there is nothing to resume in"),
-        (
-            "train --env RepeatFirst --out {new} --seeds 0",
-            "`seeds` (=0) must be a whole number of at least 1",
-        ),
         ("train --env RepeatFirst --out {run}", "holds a run of another configuration"),
+        ("train --algorithm tabular --env CartPole-v1 --out {new}", "must be Discrete or Multi"),
         ("evaluate --run {new}", "There is no checkpoint at"),
         ("evaluate --run {run} --greedy --sample", "--greedy and --sample exclude each other"),
         ("evaluate --run {run} --episodes 0", "--episodes (=0) must be at least 1"),
@@ -330,11 +293,6 @@ def test_envs_and_cells_are_listed(capsys):
         ("play --checkpoint {run} --out {new}.gif --agent 2", "`seed` (=2) must be in 0 … 1"),
         ("play --checkpoint {run} --env gravity --out {new}.gif", "another observation_space than"),
         ("envs --import no_such_module", "No module named 'no_such_module'"),
-        ("train --algorithm pppo --env RepeatFirst --out {new}", "`algorithm` (='pppo') must be"),
-        (
-            "train --algorithm tabular --env CartPole-v1 --out {new}",
-            "must be Discrete or MultiDiscrete",
-        ),
         ("envs --filter chess", "no environment's name contains 'chess'"),
     ],
 )

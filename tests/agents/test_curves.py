@@ -70,13 +70,6 @@ def test_an_unknown_or_empty_metric_is_named(tmp_path):
         run.curve("evaluation_return")
 
 
-def test_a_run_without_rows_has_no_value(tmp_path):
-    write_run(tmp_path / "a", iterations=0)
-    with pytest.raises(ValueError, match="'return' is not logged; there are: "):
-        learning_curve({"a": tmp_path / "a"}, tmp_path / "a.png")
-    assert not (tmp_path / "a.png").exists()
-
-
 def test_the_default_metric_is_the_evaluation_that_all_runs_have(tmp_path):
     both = read_scalars(write_run(tmp_path / "a"))
     early = read_scalars(write_run(tmp_path / "b", iterations=3))

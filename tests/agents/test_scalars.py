@@ -70,12 +70,6 @@ def test_resuming_drops_what_came_after_the_checkpoint(path):
     assert path.read_bytes() == whole
 
 
-def test_a_fresh_log_keeps_nothing(path):
-    path.write_text("iteration,env_steps,seed,loss\n1,10,0,1.0\n")
-    ScalarLog(path, ["loss"], seeds=1).close()
-    assert path.read_text() == "iteration,env_steps,seed,loss\n"
-
-
 def test_missing_rows_are_noticed(path):
     log = ScalarLog(path, ["loss"], seeds=2)
     log.write(1, 10, {"loss": numbers(1, 2)})
@@ -83,13 +77,6 @@ def test_missing_rows_are_noticed(path):
     with pytest.raises(ValueError, match="2 rows up to iteration 3, there should be 6"):
         ScalarLog(path, ["loss"], seeds=2, keep=3)
     assert len(read_rows(path)) == 2
-
-
-def test_metrics_of_different_lengths_are_a_bug(path):
-    log = ScalarLog(path, ["a", "b"], seeds=2)
-    with pytest.raises(ValueError, match="zip"):
-        log.write(1, 10, {"a": numbers(1, 2), "b": numbers(1)})
-    log.close()
 
 
 def read_events(folder):

@@ -8,7 +8,6 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -218,25 +217,6 @@ def test_it_runs_outside_the_main_thread(tmp_path):
     thread.start()
     thread.join()
     assert results[0].iterations == 6
-
-
-def test_the_initial_state_has_no_weak_types_and_the_step_is_traced_once(tmp_path):
-    traces = []
-
-    class Weak(Walk):
-        def init(self, *, key):
-            state = super().init(key=key)
-            return eqx.tree_at(lambda s: s.learner["unset"], state, 2.0)
-
-        def iterate(self, state):
-            traces.append(1)
-            return super().iterate(state)
-
-    Weak = dataclass(frozen=True, kw_only=True)(Weak)
-    agents.register("weak_walk_of_the_tests", Weak)
-    state = train(Weak(), tmp_path / "a").state
-    assert not any(leaf.weak_type for leaf in state.learner.values())
-    assert len(traces) == 1
 
 
 # The folder

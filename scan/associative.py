@@ -93,6 +93,8 @@ def associative(
             )
     elements, begin, initial = vary_together(elements, begin, initial)
     if initial is not None:
+        # As an element of its own, not combined with the first: where that begins an episode, the
+        # operator for borders discards it like any other.
         elements = jax.tree.map(lambda i, e: _prepend(i, e, reverse), initial, elements)
         if begin is not None:
             begin = _prepend(False, begin, reverse)
@@ -101,6 +103,7 @@ def associative(
     else:
         out, _ = jax.lax.associative_scan(resettable(combine), (elements, begin), reverse=reverse)
     if initial is not None:
+        # The first prefix is `initial` itself: a step that the caller does not have.
         out = jax.tree.map(lambda o: o[:-1] if reverse else o[1:], out)
     return out
 

@@ -44,6 +44,7 @@ def blocks(
     if begin is not None:
         check_begin(begin)
     if b.shape[-1] == 1:
+        # Elementwise: with an adjoint of its own, and no matrices in the tree.
         return linear(a[..., 0, 0], b[..., 0], h0[..., 0], begin, reverse=reverse)[..., None]
 
     def in_a_loop(a, b, h0, begin):

@@ -24,8 +24,15 @@ def linear(
 ) -> Inexact[Array, "..."]:
     """Solve the elementwise linear recurrence `h_t = a_t ⊙ h_{t-1} + b_t`.
 
+    ```python
+    a, b = jnp.array([0.5, 0.9]), jnp.ones((4, 2))
+    begin = jnp.array([True, False, True, False])
+    h = scan.linear(a, b, begin=begin)  # [[1, 1], [1.5, 1.9], [1, 1], [1.5, 1.9]]
+    ```
+
     The gradient is the adjoint recurrence, itself one linear scan in the other direction: the
-    backward pass stores `a` and `h` and nothing else, whatever the method.
+    backward pass stores `a` and `h` and nothing else, whatever the method. The tangent, in forward
+    mode, is one linear scan in the same direction.
 
     **Arguments:**
 
@@ -48,7 +55,8 @@ def linear(
 
     **Raises:**
 
-    `ValueError` for shapes that do not fit, an empty time axis or an unknown method.
+    `ValueError` for shapes that do not fit, an empty time axis or an unknown method, `TypeError`
+    for a `begin` that is not boolean.
     """
     check_method(method)
     a, b = jnp.asarray(a), jnp.asarray(b)
@@ -65,7 +73,7 @@ def linear(
     if a.ndim < b.ndim:
         a = a.reshape((1,) * (len(features) - a.ndim) + a.shape)
     elif a.shape[0] != b.shape[0]:
-        a = a[0]
+        a = a[0]  # a time axis of one step: constant, and then its cotangent is one sum over time
     if begin is not None:
         begin = check_begin(begin)
         if begin.shape != b.shape[: max(begin.ndim, 1)]:
@@ -74,7 +82,9 @@ def linear(
             )
         begin = begin.reshape(begin.shape + (1,) * (b.ndim - begin.ndim))
     a, b = a.astype(dtype), b.astype(dtype)
-    if b.shape[0] == 1:  # one step is not a loop: leave it to autodiff
+    if b.shape[0] == 1:
+        # One step is not a loop: written out, it fuses with what is around it, and autodiff of it
+        # is as good as an adjoint.
         h0 = h0[None] if begin is None else jnp.where(begin, 0, h0[None])
         return (a if a.ndim == b.ndim else a[None]) * h0 + b
     return _linear(*vary_together(a, b, h0, begin), reverse, method)

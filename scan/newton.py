@@ -121,12 +121,15 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
 
     def unfinished(loop):
         count, _, moved = loop
+        # Written so that a NaN, which compares as false, goes on instead of passing as converged.
         return (count < options.max_iterations) & ~(moved <= options.tolerance)
 
     def iterate(loop):
         count, states, _ = loop
         previous = problem.previous(states)
         new, jacobian = problem.linearized(previous)
+        # Far from the solution a guess may overflow. A step with zeros in those places is a worse
+        # step; one with infinities would spoil every later state, and the solution with them.
         jacobian = jnp.where(jnp.isfinite(jacobian), jacobian, 0) * (1 - options.damping)
         drive = new - problem.product(jacobian, previous)
         drive = jnp.where(jnp.isfinite(drive), drive, 0)
@@ -144,7 +147,9 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
     converged = step_length(polished, states) <= options.tolerance
     out = problem.unpack(polished)
 
-    # A loop of no steps where all is well: under `vmap` a condition would always run it.
+    # The loop that takes over where Newton's method failed is a `while_loop` of no steps where it
+    # did not, instead of a `cond`: under `vmap` a `cond` becomes a selection and always runs both
+    # branches, while this loop ends as soon as no sequence of the batch needs it.
     def remaining(loop):
         return ~converged & (loop[0] < problem.time)
 
@@ -208,9 +213,12 @@ class _Problem:
         count = previous.shape[-1]
         unit, _ = vary_together(jnp.eye(count, dtype=previous.dtype), previous)
         if self.coupling == "units":
+            # A one in component k of every unit: no unit acts on another, so one product gives
+            # column k of all blocks.
             columns = [tangent_of(jnp.broadcast_to(unit[k], new.shape)) for k in range(count)]
             return new, jnp.stack(columns, -1)
 
+        # One after another, as all at once would take size times the memory of a step.
         def entry(k):
             return tangent_of(jnp.broadcast_to(unit[k], new.shape))[:, k]
 
@@ -224,6 +232,8 @@ class _Problem:
     def scan(self, jacobian, drive):
         """The linear recurrence: where an episode begins, the drive has all of the state."""
         if self.begin is not None:
+            # The linear scan resets to zeros, and the state begins at `initial`: what that gives by
+            # the Jacobian has to be in the drive.
             first = self.product(jacobian, jnp.broadcast_to(self.initial[None], drive.shape))
             drive = jnp.where(match_rank(self.begin, drive), drive + first, drive)
         if self.coupling == "dense":

@@ -69,6 +69,7 @@ def nonlinear(
     if states is None:
         constants, start, inputs = jax.lax.stop_gradient((parameters, state, xs))
         _, states = sequential(partial(step, constants), start, inputs, begin, initial=initial)
+    # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
     return _solution(step, coupling, parameters, state, xs, begin, initial, states)
 
@@ -139,6 +140,7 @@ def as_program(
     `(step, parameters)`: `step(parameters, state, x) -> state`, and a list of arrays.
     """
     leaves, treedef = jax.tree.flatten(parameters)
+    # `x` by its type: a slice of `xs` would be a part of the caller's program for nothing.
     x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
     traced, out = jax.make_jaxpr(
         lambda leaves, *rest: update(treedef.unflatten(leaves), *rest), return_shape=True
@@ -298,6 +300,7 @@ def _back_in_a_tree(back, direct, begin):
     back = jnp.stack([jnp.stack(row, -1) for row in back], -2)
     direct = jnp.stack(direct, -1)
     stopped = None if begin is None else jnp.concatenate([begin[1:], jnp.zeros(1, bool)])
+    # The blocks of the step after, as the recurrence goes backward; after the last there is none.
     later = jnp.concatenate([back[1:], jnp.zeros_like(back[:1])])
     total = blocks(later, direct, jnp.zeros_like(direct[0]), stopped, reverse=True)
     d_state = jnp.sum(back[0] * total[0][..., None, :], -1)

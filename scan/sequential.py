@@ -30,7 +30,7 @@ def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTr
 
     `TypeError` when `begin` is not boolean.
     """
-    if begin is False:
+    if begin is False:  # of Python: nothing to select, and nothing to trace
         return state
     if begin is True:
         return jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)

@@ -14,6 +14,7 @@ def solve(a, b, h0, begin, *, reverse: bool):
     if a.ndim < b.ndim:
         a = a[None]
     if reverse:
+        # Turned around by hand rather than by `associative_scan`, because `h0` enters at the end.
         a, b = a[::-1], b[::-1]
         begin = None if begin is None else begin[::-1]
     h = _prefixes(a, b, h0, begin)

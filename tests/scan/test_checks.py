@@ -1,0 +1,74 @@
+"""What every scan refuses: no steps, and borders that are not boolean."""
+
+import jax.numpy as jnp
+import jaxtyping
+import pytest
+
+import scan
+import zoo
+
+ZEROS = jnp.zeros(3)
+
+
+def add(parameters, state, x):
+    return state + x
+
+
+# The argument that has the time, and a call of the scan.
+SCANS = {
+    "linear": ("b", lambda xs, begin: scan.linear(ZEROS, xs, ZEROS, begin)),
+    "blocks": (
+        "b",
+        lambda xs, begin: scan.blocks(
+            jnp.zeros((*xs.shape, 2, 2)), jnp.stack([xs, xs], -1), jnp.zeros((3, 2)), begin
+        ),
+    ),
+    "associative": ("elements", lambda xs, begin: scan.associative(jnp.add, xs, begin)),
+    "sequential": (
+        "xs",
+        lambda xs, begin: scan.sequential(jnp.add, ZEROS, xs, begin, initial=ZEROS),
+    ),
+    "nonlinear": (
+        "xs",
+        lambda xs, begin: scan.nonlinear(add, (), ZEROS, xs, begin, initial=ZEROS),
+    ),
+    "newton": ("xs", lambda xs, begin: scan.newton(add, (), ZEROS, xs, begin, initial=ZEROS)),
+}
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """As for a user, whose annotations are not checked at run time."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_no_steps_are_named(name):
+    argument, run = SCANS[name]
+    with pytest.raises(
+        ValueError, match=rf"`{argument}` \(shape \(0, 3.*\)\) must have a time axis"
+    ):
+        run(jnp.zeros((0, 3)), None)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("name", SCANS)
+def test_borders_that_are_not_boolean_are_named(name, dtype, unchecked):
+    with pytest.raises(TypeError, match=rf"`begin` \(dtype {dtype}\) must be a boolean array"):
+        SCANS[name][1](jnp.ones((2, 3)), jnp.zeros(2, dtype))
+
+
+def test_a_cell_and_a_reset_name_them_too(unchecked):
+    cell, x = zoo.get("rtu", hidden=3), jnp.ones(3)
+    state = cell.init_state()
+    message = r"`begin` \(dtype int32\) must be a boolean array"
+    one = jnp.ones((), jnp.int32)
+    for call in (
+        lambda: scan.reset(one, ZEROS, ZEROS),
+        lambda: cell.step(state, x, one),
+        lambda: cell.scan(state, x[None], one[None]),
+        lambda: cell.rtrl_scan((state, cell.rtrl_init()), x[None], one[None]),
+        lambda: cell.rtrl_step((state, cell.rtrl_init()), x, one),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()

@@ -8,6 +8,7 @@ from pathlib import Path
 import agents
 import zoo
 from agents import AbstractAgent
+from tests.cases import slow_but
 
 # A sign at the start says where to turn two steps later. The limit truncates many an episode of an
 # agent that has learned nothing, a turn at the junction terminates it.
@@ -122,6 +123,9 @@ CASES = [
     _tabular("q_learning", "q_learning"),
     _documented(),
 ]
+
+# For the quick tests: the first of each class.
+ROWS = slow_but([case.name for case in CASES if case.first], CASES, lambda case: case.name)
 
 
 def words_of(case: AgentCase, command: str) -> list[str]:

@@ -19,7 +19,7 @@ from agents.running import TrainingInterrupted, load_run
 from agents.running.checkpoint import read_header
 from agents.running.scalars import read_scalars
 from agents.settings import from_plain, to_plain
-from tests.agents.cases import BEST, CASES, MEMORYLESS, AgentCase, words_of
+from tests.agents.cases import BEST, CASES, MEMORYLESS, ROWS, AgentCase, words_of
 from tests.agents.tasks import Spans
 
 ITERATIONS, SEEDS = 5, 2
@@ -36,7 +36,7 @@ class Trained:
     folder: str
 
 
-@pytest.fixture(scope="module", params=CASES, ids=by_name)
+@pytest.fixture(scope="module", params=ROWS, ids=by_name)
 def trained(request, tmp_path_factory):
     """The folder of a small run from the command line, which tests only read."""
     case, folder = request.param, tmp_path_factory.mktemp("runs") / "demo"
@@ -173,6 +173,7 @@ class Poisoned(Spans):
         return seen, state, jnp.where(ended & (state.length == 7), jnp.nan, reward), ended, info
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("case", FIRST, ids=by_name)
 def test_a_number_that_is_none_stops_training_and_keeps_the_last_good_checkpoint(case, tmp_path):
     env = Poisoned()
@@ -229,11 +230,13 @@ def learned(agent, steps):
     return float(jnp.mean(jax.jit(jax.vmap(play))(state.learner, keys)["returns"]))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("case", [case for case in CASES if case.solver], ids=by_name)
 def test_it_learns_what_no_policy_without_memory_can(case, float32):
     assert learned(case.solver, case.steps) > BEST - 0.3
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("case", [case for case in CASES if case.memoryless], ids=by_name)
 def test_without_a_memory_it_does_not(case, float32):
     assert learned(case.memoryless, case.steps) < MEMORYLESS + 0.4

@@ -59,6 +59,7 @@ def loss_gradient(gradient, net):
     return of(net)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("memory", ["rtu", "gru"])
 def test_the_three_gradients_agree_where_they_must(memory):
     net = network(memory)

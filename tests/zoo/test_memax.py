@@ -41,6 +41,7 @@ def ours(cell, xs, begin):
     return ys, gradient
 
 
+@pytest.mark.slow
 def test_lru(float32):
     other = memax_lru.LRU(WIDTH, WIDTH, key=jax.random.key(0))
     cell = zoo.LRU(WIDTH, WIDTH, key=jax.random.key(1))

@@ -116,7 +116,8 @@ EXACT = (
 )
 
 
-@for_each(EXACT, quick=["elstm+mlp+rtu"])
+@pytest.mark.slow
+@for_each(EXACT)
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_exact_credit_is_that_of_bptt(case, seed, begin, lengths):
     """For every parameter of every layer, any segmentation and episode borders anywhere.

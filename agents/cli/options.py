@@ -126,6 +126,8 @@ def options_of(kind: type[AbstractAgent]) -> type:
         if setting.name == "_":
             continue
         annotation, default = annotations[setting.name], setting.default
+        if setting.default_factory is not dataclasses.MISSING:
+            default = field(default_factory=setting.default_factory)
         if setting.name == "env":
             annotation = str
         elif setting.name == "env_options":
@@ -139,8 +141,10 @@ def options_of(kind: type[AbstractAgent]) -> type:
         elif annotation == int | None:
             annotation = Union[Count, None]  # pyright: ignore  # noqa: UP007
         annotation = Annotated[annotation, tyro.conf.arg(help=docs.get(setting.name))]
-        required = default is dataclasses.MISSING
-        options.append((setting.name, annotation, *([] if required else [default])))
+        if default is dataclasses.MISSING:
+            options.append((setting.name, annotation))
+        else:
+            options.append((setting.name, annotation, default))
     made = dataclasses.make_dataclass(kind.__name__, options, frozen=True, kw_only=True)
     made.__doc__ = (inspect.getdoc(kind) or "").partition("\n")[0]
     return made

@@ -12,6 +12,8 @@ from rtrl.products import rflo_product as rflo_product
 from rtrl.products import snap1_product as snap1_product
 from rtrl.segment import AbstractRecurrence as AbstractRecurrence
 from rtrl.segment import segment as segment
+from rtrl.shared import Parts as Parts
+from rtrl.shared import Shared as Shared
 from rtrl.structure import AbstractStructure as AbstractStructure
 from rtrl.structure import init as init
 from rtrl.structure import roll as roll
@@ -31,7 +33,9 @@ __all__ = [
     "Dense",
     "Diagonal",
     "Exact",
+    "Parts",
     "RankOne",
+    "Shared",
     "SnAp1",
     "TwoAxes",
     "accumulate",

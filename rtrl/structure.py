@@ -93,6 +93,22 @@ class AbstractStructure(abc.ABC):
         The sensitivity at the segment's end.
         """
 
+    def linearize(
+        self, run: Callable[[Any, Any], Any], parameters: PyTree, state: PyTree
+    ) -> tuple[PyTree, Pullback]:
+        """The end of a segment, and its vector-Jacobian product: that of autodiff by default.
+
+        **Arguments:**
+
+        - `run`: the segment, `(parameters, state) -> end state`.
+        - `parameters`, `state`: at its start.
+
+        **Returns:**
+
+        `(end, pullback)`; see `advance`.
+        """
+        return jax.vjp(run, parameters, state)
+
     def reset(self, begin: Bool[Array, ""] | bool, sensitivity: PyTree) -> PyTree:
         """Zeros where an episode begins.
 
@@ -295,7 +311,7 @@ def roll(
     # that all devices share would be summed over them.
     affected, state, sensitivity, xs = scan.vary_together(affected, state, sensitivity, xs)
     # One backward pass through the segment per probe, all of the same linearization.
-    end, pullback = jax.vjp(end_of_run, affected, state)
+    end, pullback = structure.linearize(end_of_run, affected, state)
 
     def pullback_of_probe(probe):
         return pullback(scan.vary_together(probe, end)[0])

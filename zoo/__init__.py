@@ -36,6 +36,7 @@ from zoo.cells.shm import SHM as SHM
 from zoo.cells.sru import SRU as SRU
 from zoo.cells.tcn import TCN as TCN
 from zoo.cells.transformer import Transformer as Transformer
+from zoo.fronted import Fronted as Fronted
 from zoo.kinds import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds import AbstractDiagonalCell as AbstractDiagonalCell
 from zoo.kinds import AbstractFiniteMemory as AbstractFiniteMemory
@@ -96,6 +97,7 @@ __all__ = [
     "DeltaNet",
     "Elman",
     "FeLSTM",
+    "Fronted",
     "IndRNN",
     "LinOSS",
     "LinearAttention",

@@ -1,0 +1,138 @@
+"""Parameters that many units share: a scalar, a tied weight, a whole encoder in front."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from rtrl.dense import Dense
+from rtrl.diagonal import Diagonal
+from rtrl.structure import AbstractStructure, Pullback
+
+
+class Parts(eqx.Module):
+    """The parameters of a recurrence, by whom they act on.
+
+    - `own`: laid out as the inner structure wants them, with the units as leading axes.
+    - `shared`: of any shapes; each may act on every unit.
+    """
+
+    own: PyTree
+    shared: PyTree = None
+
+
+@dataclass(frozen=True)
+class Shared(AbstractStructure):
+    """A structure whose units also share parameters, given as `rtrl.Parts`.
+
+    A shared parameter acts on each unit as a copy of its own would: the sensitivity of unit u to
+    the copy is kept, units × shared parameters in all, and a gradient sums over the copies.
+
+                      own parameters of unit u ─┐
+        xs ─ shared parameters ─ input of all ──┴─ recurrence of unit u ─ h_u      for every u
+
+    Under `by_unit` the derivatives in the copies are found by running the recurrence once for each
+    unit, with the unit's part of parameters and state, and what is shared computed once for all:
+    about as much work as the sensitivity has numbers. It needs a `rtrl.Diagonal` inside, and a
+    recurrence that makes nothing of a unit's number but what its parameters and state say.
+    Otherwise every number of the state is probed by itself, as in `rtrl.Dense`: right for any
+    recurrence, and dear.
+
+    Layout of the sensitivity: that of the inner structure for copies, or a pair: that of the inner
+    structure for `own`, and that of `rtrl.Dense` for `shared`.
+    """
+
+    inner: AbstractStructure
+    by_unit: bool = True
+
+    def __post_init__(self):
+        if self.by_unit and not isinstance(self.inner, Diagonal):
+            raise ValueError(
+                f"`by_unit` (=True) needs rtrl.Diagonal() as `inner` (={self.inner!r}), whose "
+                "units do not act on each other."
+            )
+
+    def zeros(self, parameters: Parts, state: PyTree) -> PyTree:
+        if self.by_unit:
+            return self.inner.zeros(_with_copies(parameters, state), state)
+        own = self.inner.zeros(parameters.own, state)
+        return own, Dense().zeros(parameters.shared, state)
+
+    def like_parameters(self, sensitivity: PyTree) -> PyTree:
+        if self.by_unit:
+            return self.inner.like_parameters(sensitivity)
+        own, shared = sensitivity
+        return Parts(self.inner.like_parameters(own), Dense().like_parameters(shared))
+
+    def linearize(
+        self, run: Callable[[Any, Any], Any], parameters: Parts, state: PyTree
+    ) -> tuple[PyTree, Pullback]:
+        if not self.by_unit:
+            return super().linearize(run, parameters, state)
+        units = jax.tree.leaves(state)[0].shape
+        count = math.prod(units)
+        each = lambda tree: jax.tree.map(  # noqa: E731
+            lambda x: x.reshape(count, *(1,) * len(units), *x.shape[len(units) :]), tree
+        )
+        together = lambda tree: jax.tree.map(  # noqa: E731
+            lambda x: x.reshape(*units, *x.shape[1 + len(units) :]), tree
+        )
+
+        def pullback(cotangent):
+            def of_unit(own, state, cotangent):
+                def run_unit(own, shared, state):
+                    return run(Parts(own, shared), state)
+
+                # `shared` is the same for all: `vmap` runs what depends on it alone only once, and
+                # the sum over units, which a cotangent of it would be otherwise, is not taken.
+                return jax.vjp(run_unit, own, parameters.shared, state)[1](cotangent)
+
+            own, shared, before = jax.vmap(of_unit)(
+                each(parameters.own), each(state), each(cotangent)
+            )
+            copies = jax.tree.map(lambda x: x.reshape(*units, *x.shape[1:]), shared)
+            return Parts(together(own), copies), together(before)
+
+        return run(parameters, state), pullback
+
+    def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
+        if self.by_unit:
+            return self.inner.advance(pullback, end, sensitivity)
+
+        def part(pick):
+            def of_part(cotangent):
+                parameters, state = pullback(cotangent)
+                return pick(parameters), state
+
+            return of_part
+
+        own, shared = sensitivity
+        return (
+            self.inner.advance(part(lambda p: p.own), end, own),
+            Dense().advance(part(lambda p: p.shared), end, shared),
+        )
+
+    def reset(self, begin: Any, sensitivity: PyTree) -> PyTree:
+        if self.by_unit:
+            return self.inner.reset(begin, sensitivity)
+        own, shared = sensitivity
+        return self.inner.reset(begin, own), Dense().reset(begin, shared)
+
+    def jvp(self, sensitivity: PyTree, tangent: Parts, state: PyTree) -> PyTree:
+        if self.by_unit:
+            return self.inner.jvp(sensitivity, _with_copies(tangent, state), state)
+        own, shared = sensitivity
+        by_own = self.inner.jvp(own, tangent.own, state)
+        return jax.tree.map(jnp.add, by_own, Dense().jvp(shared, tangent.shared, state))
+
+
+def _with_copies(parameters: Parts, state: PyTree) -> Parts:
+    """A copy of the shared parameters for every unit."""
+    units = jax.tree.leaves(state)[0].shape
+    copy = lambda p: jnp.broadcast_to(p, (*units, *p.shape))  # noqa: E731
+    return Parts(parameters.own, jax.tree.map(copy, parameters.shared))

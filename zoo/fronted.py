@@ -33,7 +33,7 @@ class Fronted(AbstractMemory, rtrl.AbstractRecurrence):
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
-    def __init__(self, front: Callable[[Array], Array], cell: AbstractCell, *, inputs: int):
+    def __init__(self, front: Callable[[Array], Array], cell: Any, *, inputs: int):
         """**Arguments:**
 
         - `front`: an Equinox module, called on one `x`; gives the cell's input.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -109,8 +109,10 @@ class PPO(AbstractAgent):
     max_grad_norm: float = 0.5
     """Gradients are scaled down to this norm."""
     encoder_size: int = 64
-    """Width of the layer in front of the memory; 0 for none. Without it RTRL has the exact gradient
-    of the whole network; an encoder learns from the present segment only."""
+    """Width of the layer in front of the memory; 0 for none."""
+    encoder_credit: Literal["segment", "exact"] = "segment"
+    """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
+    weights once for each unit of the memory."""
     head_size: int = 64
     """Width of the hidden layer of actor and critic."""
     previous_action: bool | None = None
@@ -132,6 +134,10 @@ class PPO(AbstractAgent):
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
         check_counts(0, **given("encoder_size", "staleness_every"))
+        if self.encoder_credit not in ("segment", "exact"):
+            raise ValueError(f"`encoder_credit` (={self.encoder_credit!r}) must be segment or exact.")
+        if self.encoder_credit == "exact":
+            self._check_encoder_credit()
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
         positive = given("learning_rate", "clip", "max_grad_norm")
         check_numbers("above 0", lambda x: x > 0, **positive)
@@ -150,6 +156,17 @@ class PPO(AbstractAgent):
                 f"`normalize_observation` (=True) needs a Box observation; {self.env_name} has "
                 f"{self._observation_space!r}."
             )
+
+    def _check_encoder_credit(self) -> None:
+        rule = None
+        if not isinstance(self.gradient, RTRL):
+            rule = f"agents.RTRL; `gradient` (={self.gradient!r}) ends at a segment's start anyway."
+        elif not isinstance(
+            eqx.filter_eval_shape(self.memory.build, 1, jax.random.key(0)), zoo.AbstractCell
+        ):
+            rule = f"a memory of one cell, which `memory` (={self.memory!r}) is not."
+        if rule is not None:
+            raise ValueError(f"`encoder_credit` (='exact') needs {rule}")
 
     @property
     def steps_per_iteration(self) -> int:
@@ -183,6 +200,7 @@ class PPO(AbstractAgent):
             env.action_space(params),
             self.memory,
             encoder_size=self.encoder_size,
+            encoder_credit=self.encoder_credit,
             head_size=self.head_size,
             previous_action=needs_previous_action(env) if asked is None else asked,
             previous_reward=self.previous_reward,

@@ -3,11 +3,10 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from agents.networks.layers import Linear
+from agents.networks.layers import Encoder
 from agents.networks.spaces import encode
 
 
@@ -33,12 +32,12 @@ class Features(eqx.Module):
 
     **Attributes:**
 
-    - `encoder`: the layer in front of the memory, with a ReLU behind it; `None` for none.
+    - `encoder`: the layer in front of the memory; `None` for none.
     - `observation_space`, `action_space`: gymnax spaces.
     - `previous_action`, `previous_reward`: whether they are read.
     """
 
-    encoder: Linear | None
+    encoder: Encoder | None
     observation_space: Any = eqx.field(static=True)
     action_space: Any = eqx.field(static=True)
     previous_action: bool = eqx.field(static=True)
@@ -56,7 +55,7 @@ class Features(eqx.Module):
 
     def embed(self, numbers: Float[Array, " numbers"]) -> Float[Array, " features"]:
         """The memory's input, from the numbers that are read."""
-        return numbers if self.encoder is None else jax.nn.relu(self.encoder(numbers))
+        return numbers if self.encoder is None else self.encoder(numbers)
 
     def __call__(self, inputs: Inputs) -> Float[Array, " features"]:
         """Return the memory's input at one step."""

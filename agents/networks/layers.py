@@ -29,6 +29,16 @@ class Linear(eqx.Module):
         return x @ self.w.T + self.b
 
 
+class Encoder(eqx.Module):
+    """A linear layer with a ReLU, in front of a memory."""
+
+    linear: Linear
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return the memory's input."""
+        return jax.nn.relu(self.linear(x))
+
+
 class TwoLayers(eqx.Module):
     """A hidden layer of some width with a ReLU, and a linear layer whose weights have a scale."""
 

@@ -11,7 +11,7 @@ from jaxtyping import Array
 import zoo
 from agents.networks.heads import ActorCritic
 from agents.networks.inputs import Features, Inputs
-from agents.networks.layers import Linear, TwoLayers
+from agents.networks.layers import Encoder, Linear, TwoLayers
 from agents.networks.spaces import is_discrete, width
 from zoo.parts.checks import check_counts
 
@@ -81,6 +81,7 @@ def actor_critic(
     memory: zoo.Spec,
     *,
     encoder_size: int = 64,
+    encoder_credit: str = "segment",
     head_size: int = 64,
     previous_action: bool = False,
     previous_reward: bool = False,
@@ -94,6 +95,8 @@ def actor_critic(
     - `memory`: recipe of the memory.
     - `encoder_size`: width of the layer in front of the memory; 0 for none, so that the memory
       reads the observation itself.
+    - `encoder_credit`: `"segment"` puts it among the features, where it learns from the present
+      segment in the RTRL forms; `"exact"` makes it a part of the memory, see `zoo.Fronted`.
     - `head_size`: width of the hidden layer of actor and critic.
     - `previous_action`, `previous_reward`: whether they are inputs too.
 
@@ -106,8 +109,10 @@ def actor_critic(
     encoder_key, memory_key, *keys = jax.random.split(key, 6)
     actions = width(action_space)
     numbers = width(observation_space) + actions * previous_action + previous_reward
-    encoder = Linear(numbers, encoder_size, key=encoder_key) if encoder_size else None
+    encoder = Encoder(Linear(numbers, encoder_size, key=encoder_key)) if encoder_size else None
     cell = memory.build(encoder_size or numbers, memory_key)
+    if encoder is not None and encoder_credit == "exact":
+        cell, encoder = zoo.Fronted(encoder, cell, inputs=numbers), None
     return Recurrent(
         features=Features(
             encoder, observation_space, action_space, previous_action, previous_reward

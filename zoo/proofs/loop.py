@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from zoo.cell import AbstractCell
+from zoo.fronted import Fronted
 from zoo.kinds.finite import AbstractFiniteMemory
 from zoo.memory import State
 from zoo.stack import Stack
@@ -41,6 +42,11 @@ def _(memory: Stack, state, x):
         states.append(inner)
         x = block.after(x, y)
     return tuple(states), x
+
+
+@plain_step.register
+def _(memory: Fronted, state, x):
+    return plain_step(memory.cell, state, memory.front(x))
 
 
 @plain_step.register
@@ -85,6 +91,11 @@ def _(memory: Stack, state, x):
         states.append(surrogate_step(block.cell, inner, into))
         x = block.after(x, plain_step(block.cell, inner, into)[1])
     return tuple(states)
+
+
+@surrogate_step.register
+def _(memory: Fronted, state, x):
+    return surrogate_step(memory.cell, state, memory.front(x))
 
 
 @surrogate_step.register

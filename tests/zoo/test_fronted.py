@@ -1,0 +1,142 @@
+"""A front and a cell as one memory: the gradient of the whole past for both."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rtrl
+import zoo
+from tests.cases import slow_but
+from zoo.proofs.loop import plain_loop
+
+TIME, INPUTS, SEEN = 12, 2, 3
+BEGIN = np.zeros(TIME, bool)
+BEGIN[5] = True
+
+
+class Front(eqx.Module):
+    w: jax.Array
+    b: jax.Array
+
+    def __call__(self, x):
+        return jnp.tanh(x @ self.w.T + self.b)
+
+
+def fronted(name, inputs=INPUTS, hidden=4, **options):
+    keys = jax.random.split(jax.random.key(0), 3)
+    cell = zoo.get(name, hidden=hidden, inputs=SEEN, key=keys[0], **options)
+    front = Front(jax.random.normal(keys[1], (SEEN, inputs)), jax.random.normal(keys[2], (SEEN,)))
+    return zoo.Fronted(front, cell, inputs=inputs)
+
+
+def total(ys, weights):
+    return jnp.sum(weights * jnp.sin(ys))
+
+
+@eqx.filter_jit
+def by_the_loop(memory, xs, weights):
+    def loss(memory):
+        return total(plain_loop(memory, memory.init_state(), xs, jnp.asarray(BEGIN))[1], weights)
+
+    return eqx.filter_grad(loss)(memory)
+
+
+@eqx.filter_jit
+def of_a_segment(memory, carry, xs, begin, weights):
+    def loss(memory):
+        after, ys = memory.rtrl_scan(carry, xs, begin)
+        return total(ys, weights), after
+
+    return eqx.filter_grad(loss, has_aux=True)(memory)
+
+
+def difference(one, other):
+    one, other = (jax.tree.leaves(eqx.filter(m, eqx.is_inexact_array)) for m in (one, other))
+    return max(
+        float(np.abs(a - b).max() / (np.abs(b).max() + 1e-12))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+# One of each way: by units (complex, input-dependent, nonlinear, blocks of two), dense, two axes.
+CELLS = (
+    ("rtu", {}),
+    ("mingru", {}),
+    ("elstm", {}),
+    ("rtu", {"nonlinear": True}),
+    ("sru", {}),
+    ("lru", {}),
+    ("gru", {}),
+    ("ffm", {"traces": 2, "contexts": 2}),
+)
+
+
+@pytest.mark.parametrize("length", [4, 1])
+@pytest.mark.parametrize(("name", "options"), slow_but([CELLS[0], CELLS[2]], CELLS))
+def test_rtrl_has_the_gradient_of_the_loop_for_front_and_cell(name, options, length):
+    memory = fronted(name, **options)
+    draw = np.random.default_rng(0)
+    xs, weights = draw.normal(size=(TIME, INPUTS)), draw.normal(size=(TIME, memory.outputs))
+    carry, found = (memory.init_state(), memory.rtrl_init()), None
+    for t in range(0, TIME, length):
+        part = slice(t, t + length)
+        new, carry = of_a_segment(memory, carry, xs[part], BEGIN[part], weights[part])
+        found = new if found is None else jax.tree.map(jnp.add, found, new)
+    assert difference(found, by_the_loop(memory, xs, weights)) < 1e-9
+
+
+def test_a_front_outside_of_the_memory_loses_credit():
+    """What the memory is for: the same network, the front's gradient cut at every segment."""
+    memory = fronted("rtu")
+    draw = np.random.default_rng(0)
+    xs, weights = draw.normal(size=(TIME, INPUTS)), draw.normal(size=(TIME, memory.outputs))
+
+    def loss(memory, carry, xs, begin, weights):
+        after, ys = memory.cell.rtrl_scan(carry, jax.vmap(memory.front)(xs), begin)
+        return total(ys, weights), after
+
+    gradient = eqx.filter_jit(eqx.filter_grad(loss, has_aux=True))
+    carry, found = (memory.init_state(), memory.cell.rtrl_init()), None
+    for t in range(0, TIME, 4):
+        part = slice(t, t + 4)
+        new, carry = gradient(memory, carry, xs[part], BEGIN[part], weights[part])
+        found = new if found is None else jax.tree.map(jnp.add, found, new)
+    whole = by_the_loop(memory, xs, weights)
+    assert difference(found.cell, whole.cell) < 1e-9
+    assert difference(found.front, whole.front) > 1e-2
+
+
+def test_the_forms_agree():
+    memory = fronted("elstm")
+    xs = np.random.default_rng(0).normal(size=(TIME, INPUTS))
+    _, expected = eqx.filter_jit(lambda m: plain_loop(m, m.init_state(), jnp.asarray(xs), jnp.asarray(BEGIN)))(
+        memory
+    )
+    _, scanned = eqx.filter_jit(memory.scan)(memory.init_state(), xs, BEGIN)
+    step = eqx.filter_jit(lambda c, x, b: memory.step(c, x, b))
+    online = eqx.filter_jit(lambda c, x, b: memory.rtrl_step(c, x, b))
+    state, carry = memory.init_state(), (memory.init_state(), memory.rtrl_init())
+    for t in range(TIME):
+        state, y = step(state, xs[t], BEGIN[t])
+        carry, z = online(carry, xs[t], BEGIN[t])
+        for got in (y, z, scanned[t]):
+            np.testing.assert_allclose(got, expected[t], rtol=1e-12, atol=1e-13)
+
+
+def test_what_is_kept_for_the_front_is_its_size_for_every_unit():
+    memory = fronted("rtu", inputs=6, hidden=5)
+    (kept,) = memory.rtrl_init()
+    assert isinstance(memory.structure, rtrl.Shared) and memory.structure.by_unit
+    assert [x.shape for x in jax.tree.leaves(kept.shared)] == [(5, SEEN, 6)] * 2 + [(5, SEEN)] * 2
+    assert not fronted("gru", sensitivity="snap1").structure.by_unit
+
+
+def test_what_cannot_be_fronted():
+    with pytest.raises(TypeError, match=r"`cell` \(a Stack\) must be a zoo.AbstractCell"):
+        zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4, layers=2), inputs=4)
+    with pytest.raises(ValueError, match=r"`front` gives shape \(3,\), which must be .* \(4,\)"):
+        zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=3)
+    with pytest.raises(ValueError, match=r"`inputs` \(=0\) must be a whole number"):
+        zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=0)

@@ -76,11 +76,15 @@ class Shared(AbstractStructure):
             return super().linearize(run, parameters, state)
         units = jax.tree.leaves(state)[0].shape
         count = math.prod(units)
-        each = lambda tree: jax.tree.map(  # noqa: E731
-            lambda x: x.reshape(count, *(1,) * len(units), *x.shape[len(units) :]), tree
+        each = (
+            lambda tree: jax.tree.map(  # noqa: E731
+                lambda x: x.reshape(count, *(1,) * len(units), *x.shape[len(units) :]), tree
+            )
         )
-        together = lambda tree: jax.tree.map(  # noqa: E731
-            lambda x: x.reshape(*units, *x.shape[1 + len(units) :]), tree
+        together = (
+            lambda tree: jax.tree.map(  # noqa: E731
+                lambda x: x.reshape(*units, *x.shape[1 + len(units) :]), tree
+            )
         )
 
         def pullback(cotangent):

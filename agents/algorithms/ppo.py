@@ -135,7 +135,9 @@ class PPO(AbstractAgent):
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
         check_counts(0, **given("encoder_size", "staleness_every"))
         if self.encoder_credit not in ("segment", "exact"):
-            raise ValueError(f"`encoder_credit` (={self.encoder_credit!r}) must be segment or exact.")
+            raise ValueError(
+                f"`encoder_credit` (={self.encoder_credit!r}) must be segment or exact."
+            )
         if self.encoder_credit == "exact":
             self._check_encoder_credit()
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))

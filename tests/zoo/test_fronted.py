@@ -111,9 +111,9 @@ def test_a_front_outside_of_the_memory_loses_credit():
 def test_the_forms_agree():
     memory = fronted("elstm")
     xs = np.random.default_rng(0).normal(size=(TIME, INPUTS))
-    _, expected = eqx.filter_jit(lambda m: plain_loop(m, m.init_state(), jnp.asarray(xs), jnp.asarray(BEGIN)))(
-        memory
-    )
+    _, expected = eqx.filter_jit(
+        lambda m: plain_loop(m, m.init_state(), jnp.asarray(xs), jnp.asarray(BEGIN))
+    )(memory)
     _, scanned = eqx.filter_jit(memory.scan)(memory.init_state(), xs, BEGIN)
     step = eqx.filter_jit(lambda c, x, b: memory.step(c, x, b))
     online = eqx.filter_jit(lambda c, x, b: memory.rtrl_step(c, x, b))

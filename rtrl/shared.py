@@ -75,17 +75,15 @@ class Shared(AbstractStructure):
         if not self.by_unit:
             return super().linearize(run, parameters, state)
         units = jax.tree.leaves(state)[0].shape
-        count = math.prod(units)
-        each = (
-            lambda tree: jax.tree.map(  # noqa: E731
-                lambda x: x.reshape(count, *(1,) * len(units), *x.shape[len(units) :]), tree
-            )
-        )
-        together = (
-            lambda tree: jax.tree.map(  # noqa: E731
-                lambda x: x.reshape(*units, *x.shape[1 + len(units) :]), tree
-            )
-        )
+        count, axes = math.prod(units), len(units)
+
+        def one_by_one(tree):
+            """A leading axis over units, and in the units' place axes of length 1."""
+            shape = lambda x: (count, *(1,) * axes, *x.shape[axes:])  # noqa: E731
+            return jax.tree.map(lambda x: x.reshape(shape(x)), tree)
+
+        def together(tree):
+            return jax.tree.map(lambda x: x.reshape(*units, *x.shape[1 + axes :]), tree)
 
         def pullback(cotangent):
             def of_unit(own, state, cotangent):
@@ -97,7 +95,7 @@ class Shared(AbstractStructure):
                 return jax.vjp(run_unit, own, parameters.shared, state)[1](cotangent)
 
             own, shared, before = jax.vmap(of_unit)(
-                each(parameters.own), each(state), each(cotangent)
+                one_by_one(parameters.own), one_by_one(state), one_by_one(cotangent)
             )
             copies = jax.tree.map(lambda x: x.reshape(*units, *x.shape[1:]), shared)
             return Parts(together(own), copies), together(before)

@@ -11,6 +11,7 @@ import zoo
 from agents.learning.gradients import along, outputs
 from agents.learning.segments import to_segments
 from agents.networks import Inputs
+from tests.cases import slow_but
 
 TIME, ENVS = 16, 4
 
@@ -61,7 +62,7 @@ def leaves(gradient):
     return sorted(arrays, key=lambda x: (x.shape, np.abs(x).sum()))
 
 
-@pytest.mark.parametrize("length", [4, 1])
+@pytest.mark.parametrize("length", slow_but([4], [4, 1]))
 def test_rtrl_has_the_gradient_of_bptt_for_the_encoder_too(length):
     whole = leaves(gradient_of(ppo(agents.BPTT())))
     found = leaves(gradient_of(ppo(agents.RTRL(length), "exact")))

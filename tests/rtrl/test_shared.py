@@ -8,6 +8,7 @@ import pytest
 
 import rtrl
 import scan
+from tests.cases import slow_but
 
 UNITS, INPUTS, TIME = 3, 2, 12
 BEGIN = np.zeros(TIME, bool)
@@ -61,7 +62,7 @@ def expected(parameters, xs, weights):
 
 
 @pytest.mark.parametrize("by_unit", [True, False])
-@pytest.mark.parametrize("length", [1, 4, 12])
+@pytest.mark.parametrize("length", slow_but([4], [1, 4, 12]))
 def test_the_gradient_is_that_of_the_whole_past(by_unit, length):
     recurrence, (parameters, xs, weights) = Mixed(by_unit), drawn()
 

@@ -3,14 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import memax.equinox.semigroups.lru as memax_lru
+import memax.equinox.set_actions.mgu as memax_mgu
 import numpy as np
 import pytest
 
 import zoo
 from tests.zoo import forms
-
-memax_lru = pytest.importorskip("memax.equinox.semigroups.lru")
-memax_mgu = pytest.importorskip("memax.equinox.set_actions.mgu")
 
 TIME, WIDTH = 50, 5  # its annotations of the LRU ask for as many units as inputs
 

@@ -10,6 +10,7 @@ import pytest
 
 import zoo
 from tests.zoo import examples
+from zoo.parts import Linear
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,12 @@ def _one_layer(inputs, hidden, *, key):
     return zoo.Stack([zoo.Block(zoo.RTU(inputs, hidden, key=key), key=key)])
 
 
+def _fronted(inputs, hidden, *, key):
+    front_key, cell_key = jax.random.split(key)
+    front = Linear(inputs, inputs + 1, key=front_key)
+    return zoo.Fronted(front, zoo.RTU(inputs + 1, hidden, key=cell_key), inputs=inputs)
+
+
 def _two_layers(inputs, hidden, *, key, **options):
     keys = jax.random.split(key, 4)
     cells = zoo.RTU(inputs, hidden, key=keys[0]), zoo.GRU(inputs, hidden + 1, key=keys[1])
@@ -95,6 +102,7 @@ CELLS = (
     CellCase("gru", zoo.GRU, diagonal=False),
     CellCase("mlp", zoo.MLP),
     CellCase("stack", _one_layer, diagonal=False, present=("norm",)),
+    CellCase("fronted", _fronted, diagonal=False),
     CellCase("stack-exact", _with(_two_layers, credit="exact"), diagonal=False),
     CellCase("real-gates", examples.RealGates),
     CellCase("complex-gates", examples.ComplexGates),

@@ -111,11 +111,12 @@ def _documented():
 
 
 CASES = [
-    _ppo("ppo rtrl", agents.RTRL(4), "--gradient rtrl --segment 4", first=True),
+    # With `refresh`, which goes through all that stored carries do and more.
     _ppo(
-        "ppo refreshed",
+        "ppo rtrl",
         agents.RTRL(4, refresh="epoch"),
         "--gradient rtrl --segment 4 --refresh epoch",
+        first=True,
     ),
     _ppo("ppo tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),

@@ -130,12 +130,9 @@ def test_rewards_are_scaled_by_what_was_known_before_the_rollout():
         np.testing.assert_allclose(report.episodes["return"], reward[:4].sum(), rtol=1e-6)
 
 
-@pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("gradient", [agents.RTRL(8), agents.BPTT()])
-def test_the_first_ratio_is_one_in_float32(gradient, float32):
-    ppo = small(
-        gradient=gradient, rollout_length=64, minibatches=2, memory=zoo.spec("gru", hidden=5)
-    )
+def test_the_first_ratio_is_one_in_float32(float32):
+    """The states that acted are rounded otherwise than those that RTRL rolls."""
+    ppo = small(gradient=agents.RTRL(8), rollout_length=64, minibatches=2)
     _, reports = iterations(ppo, 3)
     assert max(float(report.metrics["ratio_error"]) for report in reports) <= 1e-6
 
@@ -162,9 +159,7 @@ def test_staleness_is_measured_now_and_then():
     ppo = small(Tape(6, 100), staleness_every=2, learning_rate=0.05)
     _, reports = iterations(ppo, 3)
     first, none, third = (float(report.diagnostics["staleness"]) for report in reports)
-    assert np.isnan(none) and first < 1 and third < 1 - 1e-6
-    still = dataclasses.replace(ppo, learning_rate=1e-14)
-    assert float(iterations(still, 1)[1][0].diagnostics["staleness"]) == pytest.approx(1, abs=1e-8)
+    assert np.isnan(none) and 0.5 < first < 1 and third < 1 - 1e-6
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ class Block(eqx.Module):
     ) -> Float[Array, " inputs"]:
         """The block's output for its input `x` and the cell's output `y`."""
         gate = 1.0 if self.gate is None else jax.nn.sigmoid(self.gate(y))
-        return x + self.value(y) * gate
+        # In the precision of `x`: some cells compute in a higher one, and the next layer would too.
+        return x + (self.value(y) * gate).astype(x.dtype)
 
 
 class Stack(AbstractMemory):

@@ -7,6 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 import zoo
+from zoo.parts import to_complex
 
 
 class RealGates(zoo.AbstractLinearCell):
@@ -53,8 +54,8 @@ class ComplexGates(zoo.AbstractLinearCell):
 
     def coefficients(self, x):
         r, phase = jax.nn.sigmoid(self.decay @ x), 3 * jnp.tanh(self.phase @ x)
-        drive = jax.lax.complex(self.real @ x, jnp.tanh(self.imaginary @ x))
-        return jax.lax.complex(r * jnp.cos(phase), r * jnp.sin(phase)), drive
+        drive = to_complex(self.real @ x, jnp.tanh(self.imaginary @ x))
+        return to_complex(r * jnp.cos(phase), r * jnp.sin(phase)), drive
 
     def readout(self, state, x):
         return jnp.concatenate([state.real, jnp.sin(state.imag)])
@@ -81,7 +82,7 @@ class TwoAxes(zoo.AbstractTimeInvariantCell):
 
     def matrices(self):
         r, omega = jnp.exp(-jnp.abs(self.alpha))[:, None], self.omega[None]
-        a = jax.lax.complex(r * jnp.cos(omega), r * jnp.sin(omega))
+        a = to_complex(r * jnp.cos(omega), r * jnp.sin(omega))
         return a, jnp.broadcast_to(self.w[:, None], (self.hidden, 2, self.inputs))
 
     def readout(self, state, x):
@@ -98,7 +99,7 @@ class ComplexParameter(zoo.AbstractTimeInvariantCell):
 
     def __init__(self, inputs, hidden, *, key):
         real, imaginary = jax.random.normal(key, (2, hidden, inputs))
-        self.matrix = jax.lax.complex(real, imaginary)
+        self.matrix = to_complex(real, imaginary)
         self.decay = 0.5 * self.matrix[:, 0] / jnp.abs(self.matrix[:, 0])
         self.inputs, self.hidden = inputs, hidden
 

@@ -45,9 +45,9 @@ LIARS = {
     "conjugate": (liars.Conjugate, r"`state`: holomorphy, .* a complex recurrence is holomorphic"),
     "deaf to SnAp-1": (
         _deaf(rtrl.SnAp1()),
-        r"`state`: structure, .* every unit depends on its own",
+        r"`state`: structure, .* products with recurrent matrices go through `recurrent`",
     ),
-    "deaf to RFLO": (_deaf(rtrl.RFLO()), r"`state`: structure, .* every unit depends on its own"),
+    "deaf to RFLO": (_deaf(rtrl.RFLO()), r"`state`: .* go through `recurrent`"),
 }
 
 

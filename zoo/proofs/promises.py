@@ -9,7 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from zoo.cell import AbstractCell
-from zoo.kinds import AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell
+from zoo.kinds import (
+    AbstractDenseCell,
+    AbstractLinearCell,
+    AbstractTimeInvariantCell,
+    AbstractTwoAxisCell,
+)
 from zoo.kinds.monoid import AbstractMonoidCell
 from zoo.memory import AbstractMemory
 from zoo.proofs.forms import jit, perturbed
@@ -61,20 +66,18 @@ def constants(memory: AbstractMemory) -> list[Check]:
 
     ones = jax.tree.map(jnp.ones_like, jax.eval_shape(initial, parameters))
     (slopes,) = jax.vjp(initial, parameters)[1](ones)
-    zeros = jax.tree.map(jnp.zeros_like, parameters)
     out = [
         Check(
             "constants",
             "derivative of init_state in the parameters",
-            *difference(slopes, zeros),
+            *_largest(slopes),
             limit=0.0,
             rule="`init_state()` is a constant, not a function of parameters",
         )
     ]
     for path, cell in cells(memory):
         if isinstance(cell, _LINEAR):
-            state = cell.init_state()
-            number, where = difference(state, jax.tree.map(jnp.zeros_like, state))
+            number, where = _largest(cell.init_state())
             out.append(
                 Check(
                     "constants",
@@ -88,6 +91,14 @@ def constants(memory: AbstractMemory) -> list[Check]:
         if isinstance(cell, AbstractMonoidCell):
             out += _monoid(path, cell)
     return out
+
+
+def _largest(tree: Any) -> tuple[float, str]:
+    """The largest magnitude in a pytree, and the path of its leaf where it is not 0."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    sizes = [(float(jnp.max(jnp.abs(h), initial=0)), path) for path, h in leaves]
+    size, path = max(sizes, key=lambda entry: entry[0], default=(0.0, ()))
+    return size, jax.tree_util.keystr(path) if size else ""
 
 
 def _monoid(path: str, cell: AbstractMonoidCell) -> list[Check]:
@@ -120,10 +131,11 @@ def structure(memory: AbstractMemory) -> list[Check]:
         if probed:
             worst = max(probed, key=lambda leak: leak.size)
             where = f"{path}{worst.where}" if worst.size > 1e-9 else ""
-            out.append(
-                Check("structure", f"derivatives outside of rtrl.{kind}{_of(path)}", worst.size,
-                      where=where, rule=f"in rtrl.{kind}, {worst.said}")
-            )  # fmt: skip
+            rule = f"in rtrl.{kind}, {worst.said}"
+            if isinstance(cell, AbstractDenseCell):
+                rule += ", where all products with recurrent matrices go through `recurrent`"
+            what = f"derivatives outside of rtrl.{kind}{_of(path)}"
+            out.append(Check("structure", what, worst.size, where, rule=rule))
         turned = [leak for draw in draws(cell) for leak in not_holomorphic(*draw)]
         if turned:
             worst = max(turned, key=lambda leak: leak.size)
@@ -188,6 +200,8 @@ def _refused(name, error):
     message = " ".join(str(error).split())[:300]
     if name == "bfloat16" and isinstance(error, ValueError) and name in message:
         return Check("dtypes", "bfloat16 is refused in words", 0.0, limit=0.0)
+    if "complex does not accept" in message:
+        message += " Join real and imaginary parts with `zoo.parts.to_complex`"
     return Check("dtypes", name, None, limit=0.0, rule=f"{type(error).__name__}: {message}")
 
 

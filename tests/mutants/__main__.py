@@ -110,7 +110,6 @@ def copy_to(folder: Path) -> None:
 
 def limit_of(tests: tuple[str, ...]) -> float:
     """How long the tests of a mutation may take: three times what they take without one."""
-    run_tests(tests, "", 3600)  # to compile
     begin = time.monotonic()
     result = run_tests(tests, "", 3600)
     if result["end"] != "survived":

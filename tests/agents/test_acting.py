@@ -70,7 +70,8 @@ def test_the_final_observation_is_seen_from_the_state_before_the_reset_at_trunca
     np.testing.assert_array_equal(state[truncated], 4)
     np.testing.assert_array_equal(observation[truncated][:, 1], 7)
     np.testing.assert_array_equal(reward[truncated], Tape.reward(jnp.int32(4)))
-    assert not begin.any()
+    # Even where the episode's first observation was its last but one.
+    assert not begin.any() and not collected(Tape(100, 1))[1].last[4].any()
     for length, limit in ((4, 100), (4, 4)):  # after a termination nothing follows
         last = collected(Tape(length, limit))[1].last
         assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(last))

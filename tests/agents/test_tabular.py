@@ -16,9 +16,9 @@ from tests.agents.tasks import Chain
 ALPHA, GAMMA = 0.3, 0.9
 
 
-def chain_by_hand(steps, trace_decay, limit):
+def chain_by_hand(steps, trace_decay, limit, initial):
     """TD(λ) with replacing traces, as the textbook has it."""
-    value, trace, cell = np.zeros(6), np.zeros(6), 0
+    value, trace, cell = np.full(6, initial), np.zeros(6), 0
     for _ in range(steps):
         reward, terminated = float(cell == 4), cell == 4
         truncated = cell + 1 == limit
@@ -49,7 +49,7 @@ def trained(env, iterations=1, **options):
 def test_updates_by_hand(rule, trace_decay, limit):
     """A chain with one action: Q is the value; a limit of 3 truncates, and is bootstrapped over.
 
-    The cell that the truncation is bootstrapped from has a value of its own: 0.5.
+    Values begin at 0.5, so that there is something to learn where no reward is reached.
     """
     env = Chain()
     table, report = trained(
@@ -60,8 +60,10 @@ def test_updates_by_hand(rule, trace_decay, limit):
         learning_rate=ALPHA,
         discount=GAMMA,
         trace_decay=trace_decay,
+        initial_value=0.5,
     )
-    np.testing.assert_allclose(table[:, 0], chain_by_hand(60, trace_decay, limit), atol=1e-6)
+    expected = chain_by_hand(60, trace_decay, limit, 0.5)
+    np.testing.assert_allclose(table[:, 0], expected, atol=1e-6)
     assert report.episodes["length"] == min(limit, 5)
     assert report.episodes["return"] == float(limit >= 5)
     assert report.episodes["episodes"] == 15 // min(limit, 5)

@@ -51,6 +51,7 @@ def only_lag(lag):
     return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("lag", [0, 2, 3])
 def test_a_value_that_depends_on_one_past_observation(lag):
     net = only_lag(lag)
@@ -67,6 +68,7 @@ def test_a_value_that_depends_on_one_past_observation(lag):
     np.testing.assert_allclose(earlier, np.roll(expected, 5 - (TIME - 1)), rtol=1e-12)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("cell", ["lru", "gru"])
 def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
@@ -200,6 +202,7 @@ def _sorted(values):
 
 
 # Constant and real, constant and complex, dependent on the input, and of two axes.
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("name", ["rtu", "linear_rnn", "mingru", "ffm", "retnet"])
 def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     small = {"traces": 2, "contexts": 2} if name == "ffm" else {}
@@ -236,6 +239,7 @@ def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     )
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
     stack = zoo.get("rtu", hidden=2, inputs=3, layers=2)

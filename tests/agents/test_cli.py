@@ -185,6 +185,7 @@ def test_play_takes_another_environment_with_the_same_spaces(trained, tmp_path, 
         assert frames.n_frames == 5
 
 
+@pytest.mark.slow
 def test_an_interrupt_prints_the_command_that_goes_on(
     trained, tmp_path, capsys, interrupt, monkeypatch
 ):

@@ -230,13 +230,13 @@ def learned(agent, steps):
     return float(jnp.mean(jax.jit(jax.vmap(play))(state.learner, keys)["returns"]))
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case.solver], ids=by_name)
 def test_it_learns_what_no_policy_without_memory_can(case, float32):
     assert learned(case.solver, case.steps) > BEST - 0.3
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case.memoryless], ids=by_name)
 def test_without_a_memory_it_does_not(case, float32):
     assert learned(case.memoryless, case.steps) < MEMORYLESS + 0.4

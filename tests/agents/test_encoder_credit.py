@@ -62,6 +62,7 @@ def leaves(gradient):
     return sorted(arrays, key=lambda x: (x.shape, np.abs(x).sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", slow_but([4], [4, 1]))
 def test_rtrl_has_the_gradient_of_bptt_for_the_encoder_too(length):
     whole = leaves(gradient_of(ppo(agents.BPTT())))

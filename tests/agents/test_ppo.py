@@ -137,6 +137,7 @@ def test_the_first_ratio_is_one_in_float32(float32):
     assert max(float(report.metrics["ratio_error"]) for report in reports) <= 1e-6
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("env", "options"), [("Pendulum-v1", {}), ("Battleship", {"board_size": 3, "ship_sizes": [2]})]
 )
@@ -147,6 +148,7 @@ def test_actions_of_other_kinds(env, options):
     assert np.isfinite(float(reports[0].metrics["loss"]))
 
 
+@pytest.mark.slow
 def test_the_learning_rate_falls_to_zero():
     ppo = small(Tape(4, 100), anneal_steps=32, learning_rate=0.1)
     states, _ = iterations(ppo, 3)
@@ -155,6 +157,7 @@ def test_the_learning_rate_falls_to_zero():
     assert moves[0] > 0.05 and 0 < moves[1] < 0.08 and moves[2] == 0
 
 
+@pytest.mark.slow
 def test_staleness_is_measured_now_and_then():
     ppo = small(Tape(6, 100), staleness_every=2, learning_rate=0.05)
     _, reports = iterations(ppo, 3)

@@ -98,6 +98,7 @@ PPO = agents.PPO(
 OBJECTS = {"ppo": PPO, "tabular": agents.Tabular(env=Spans(), rollout_length=16)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTS)
 def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_path, same_state):
     env, params = OBJECTS[name].environment
@@ -192,6 +193,7 @@ def test_the_documented_agent_is_short():
     assert len([line for line in documented_agent().splitlines() if line.strip()]) <= 60
 
 
+@pytest.mark.slow
 def test_a_module_of_the_users_brings_cells_environments_and_agents(tmp_path):
     (tmp_path / "my_module.py").write_text(MODULE + documented_agent())
     done = subprocess.run(

@@ -106,7 +106,7 @@ def states_of(family, mazes):
     return ExploreState(time, cells, jnp.asarray(packed(explored)), start, start)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @levels
 @pytest.mark.parametrize("family", ["LabyrinthEscape", "LabyrinthExplore"])
 def test_same_as_popgym(family, level):

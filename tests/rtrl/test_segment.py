@@ -84,6 +84,7 @@ def by_a_loop():
     return jax.grad(loss)({"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])})
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("length", [1, 2, 4, TIME])
 @pytest.mark.parametrize("dense", [False, True])
 def test_the_gradient_is_that_of_the_whole_past(length, dense):

@@ -156,7 +156,7 @@ def by_newton(*arguments, **options):
     return scan.newton(*arguments, **options)[0]
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
 @pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
 def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
@@ -203,6 +203,7 @@ def test_all_orders_of_blocks_are_those_of_the_loop(width, reverse, platform):
     assert_close(derivatives(ours), derivatives(plain))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
 def test_what_a_step_closes_over_is_a_parameter(solve):
     """Arrays of integers too, under `jit`, `vmap` and in a loop, in either mode."""

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.cases import CELLS, for_each
 from tests.zoo import forms
@@ -74,6 +75,7 @@ def test_tangents_are_differences_and_pair_with_cotangents(case):
     forms.assert_close(tangent[whole], difference[whole], relative=1e-6)
 
 
+@pytest.mark.quick_rows(1)
 @for_each([case for case in CELLS if case.name in SECOND], quick=QUICK)
 def test_second_derivatives_are_the_same_in_every_order(case):
     run, point, direction, _ = problem(case)

@@ -12,6 +12,7 @@ DISTINCT = [case.name for case in CELLS if not case.variant]
 QUICK = ["scans", "rtu"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [

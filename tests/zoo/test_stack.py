@@ -22,6 +22,7 @@ def test_credit_from_layer_to_layer_is_what_it_says():
     assert any("against its approximation" in check.what for check in report.checks)
 
 
+@pytest.mark.slow
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_values_of_two_layers(seed, begin, lengths):
     memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)

@@ -126,7 +126,9 @@ def test_refreshed_carries_are_those_collected_while_parameters_stand(gradient):
     jax.tree.map(close, starts, again)
     if isinstance(gradient, RTRL):
         jax.tree.map(np.testing.assert_array_equal, starts[1], again[1])
-    moved = eqx.tree_at(lambda n: n.features.encoder.b, net, net.features.encoder.b + 0.1)
+    moved = eqx.tree_at(
+        lambda n: n.features.encoder.linear.b, net, net.features.encoder.linear.b + 0.1
+    )
     if isinstance(gradient, RTRL):
         changed = [
             gradient.refreshed(moved, start(gradient, net), tape(), starts, jnp.int32(number))[1]

@@ -152,7 +152,7 @@ def test_actions_of_other_kinds(env, options):
 def test_the_learning_rate_falls_to_zero():
     ppo = small(Tape(4, 100), anneal_steps=32, learning_rate=0.1)
     states, _ = iterations(ppo, 3)
-    weights = [np.asarray(state.learner.network.features.encoder.w) for state in states]
+    weights = [np.asarray(state.learner.network.features.encoder.linear.w) for state in states]
     moves = [np.abs(b - a).max() for a, b in itertools.pairwise(weights)]
     assert moves[0] > 0.05 and 0 < moves[1] < 0.08 and moves[2] == 0
 

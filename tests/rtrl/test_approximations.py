@@ -170,12 +170,14 @@ def test_uoro_keeps_its_key_at_a_begin():
 
 
 def test_a_choice_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"`sensitivity` \(='snap2'\) must be one of exact, snap1"):
+    with pytest.raises(ValueError, match=r"`sensitivity` \(='snap2'\) .*must be one of exact"):
         zoo.get("gru", hidden=4, sensitivity="snap2")
     refused = r"`sensitivity` \(=SnAp1\(\)\) must be one of rtrl.Exact\(\), rtrl.UORO\(\)\."
     with pytest.raises(ValueError, match=refused):
         zoo.get("lmu", hidden=4, sensitivity="snap1")
-    with pytest.raises(ValueError, match=r"=UORO\(seed=1\)\) must be one of exact, .* in a recipe"):
+    with pytest.raises(
+        ValueError, match=r"=UORO\(seed=1\)\) .*must be one of exact, .* in a recipe"
+    ):
         zoo.spec("gru", hidden=4, sensitivity=rtrl.UORO(seed=1))
     with pytest.raises(TypeError):
         zoo.GRU(2, 4, sensitivity="snap1", key=jax.random.key(0))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Int, PyTree
 
 from agents.acting import Actor, Policy
 from agents.envs import resolve
-from agents.settings import Options
+from zoo.options import Options
 
 Metrics = dict[str, Array]
 

@@ -3,41 +3,11 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import zoo
 from agents.envs import describe
-
-
-class Options(dict[str, Any]):
-    """Options by name: a dictionary that does not change, so that settings can be hashed.
-
-    Lists become tuples, as JSON does not tell them apart.
-    """
-
-    def __init__(self, options: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()):
-        super().__init__({name: _without_lists(x) for name, x in dict(options).items()})
-
-    def __reduce__(self):
-        # Copies are made at once, not entry by entry, which is refused.
-        return type(self), (dict(self),)
-
-    def __hash__(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return hash(tuple(sorted(self.items(), key=lambda item: item[0])))
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("options of an agent cannot be changed: make another agent.")
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    update: Any = _refuse
-    pop: Any = _refuse
-    popitem = clear = _refuse
-    setdefault: Any = _refuse
-
-
-def _without_lists(value: Any) -> Any:
-    return tuple(map(_without_lists, value)) if isinstance(value, list | tuple) else value
 
 
 def to_plain(settings: Any) -> dict[str, Any]:

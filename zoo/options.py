@@ -34,7 +34,7 @@ class Options(dict[str, Any]):
         return type(self), (dict(self),)
 
     def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
-        raise TypeError("`options` of a recipe do not change: make another with `zoo.spec`.")
+        raise TypeError("options do not change: make another recipe, or another agent, with them.")
 
     __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
     clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from zoo.cell import AbstractCell
+from zoo.fronted import Fronted
 from zoo.kinds import (
     AbstractDenseCell,
     AbstractLinearCell,
@@ -34,7 +35,7 @@ def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, Abstrac
     """The cells inside a memory, with the paths to them."""
     if isinstance(memory, AbstractCell):
         yield path, memory
-    elif isinstance(memory, Windowed):
+    elif isinstance(memory, Windowed | Fronted):
         yield from cells(memory.cell, f"{path}.cell")
     elif isinstance(memory, Stack):
         for i, block in enumerate(memory.blocks):

@@ -72,7 +72,7 @@ class Shared(AbstractStructure):
     def linearize(
         self, run: Callable[[Any, Any], Any], parameters: Parts, state: PyTree
     ) -> tuple[PyTree, Pullback]:
-        if not self.by_unit:
+        if not self.by_unit or not jax.tree.leaves(state):
             return super().linearize(run, parameters, state)
         units = jax.tree.leaves(state)[0].shape
         count, axes = math.prod(units), len(units)
@@ -135,6 +135,8 @@ class Shared(AbstractStructure):
 
 def _with_copies(parameters: Parts, state: PyTree) -> Parts:
     """A copy of the shared parameters for every unit."""
+    if not jax.tree.leaves(state):  # no memory, or only a clock
+        return parameters
     units = jax.tree.leaves(state)[0].shape
     copy = lambda p: jnp.broadcast_to(p, (*units, *p.shape))  # noqa: E731
     return Parts(parameters.own, jax.tree.map(copy, parameters.shared))

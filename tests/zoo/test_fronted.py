@@ -140,3 +140,15 @@ def test_what_cannot_be_fronted():
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=3)
     with pytest.raises(ValueError, match=r"`inputs` \(=0\) must be a whole number"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=0)
+
+
+@pytest.mark.parametrize("name", ["mlp", "positional_mlp"])
+def test_a_front_of_what_no_parameter_moves(name):
+    """No state, or only a clock: there is nothing to keep, and the present is all of the past."""
+    memory = fronted(name)
+    rng = np.random.default_rng(0)
+    xs, weights = rng.normal(size=(TIME, INPUTS)), rng.normal(size=(TIME, memory.outputs))
+    carry = memory.init_state(), memory.rtrl_init()
+    assert not jax.tree.leaves(carry[1])
+    got, _ = of_a_segment(memory, carry, jnp.asarray(xs), jnp.asarray(BEGIN), weights)
+    assert difference(got, by_the_loop(memory, jnp.asarray(xs), weights)) < 1e-9

@@ -40,7 +40,7 @@ def cell_named(name):
     return eqx.filter_jit(CELLS[name])()
 
 
-@pytest.mark.parametrize("name", slow_but(["elstm"], CELLS))
+@pytest.mark.parametrize("name", slow_but(["elstm", "gru"], CELLS))
 def test_states_and_gradients_are_those_of_the_loop(name):
     cell = cell_named(name)
     rng = np.random.default_rng(0)

@@ -35,11 +35,11 @@ def problem(case):
     """`(run, point, direction, cotangent)`: the scan as a function of all its real numbers."""
     memory, (state, _), xs, _ = forms.problem(case, 0, TIME)
     rng = np.random.default_rng(1)
-    point, rest = eqx.partition((memory, state, jnp.asarray(xs)), eqx.is_inexact_array_like)
+    state, xs = jax.tree.map(jnp.asarray, (state, xs))
+    point, rest = eqx.partition((memory, state, xs), eqx.is_inexact_array_like)
     direction = jax.tree.map(lambda p: jnp.asarray(forms.normal(rng, np.asarray(p))), point)
-    # A scalar in a state counts steps: there is no direction in which to move it.
     moves = case.name not in STABILIZED
-    of_state = jax.tree.map(lambda d: d * (moves and d.ndim > 0), direction[1])
+    of_state = jax.tree.map(lambda d: d * moves, direction[1])
     direction = (direction[0], of_state, direction[2])
 
     def run(point):

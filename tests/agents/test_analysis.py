@@ -70,6 +70,7 @@ def test_a_value_that_depends_on_one_past_observation(lag):
 
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("cell", ["lru", "gru"])
+@pytest.mark.slow
 def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     options = {"encoder_size": 6, "previous_action": True, "previous_reward": True}
     net, inputs = network(zoo.spec(cell, hidden=5), **options), tape(begin=[3])
@@ -136,6 +137,7 @@ def test_bad_sensitivities_are_named():
             analysis.relative_sensitivity(wrong)
 
 
+@pytest.mark.slow
 def test_episodes_are_played_to_their_end(float32):
     """A pole that nobody balances falls, and the episode ends, before the limit."""
     env, params = envs.make("CartPole-v1")
@@ -163,6 +165,7 @@ def test_episodes_are_played_to_their_end(float32):
 # Traces
 
 
+@pytest.mark.slow
 def test_durability_and_period_are_what_the_recurrence_does():
     cell = zoo.FFM(3, 4, traces=3, contexts=2, t_e=50.0, key=jax.random.key(0))
     durability, period = analysis.trace_durability(cell, beta=0.02), analysis.context_period(cell)
@@ -226,6 +229,7 @@ def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     np.testing.assert_allclose(_sorted(got), _sorted(np.linalg.eigvals(jacobian)), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     cell = zoo.Elman(2, 4, key=jax.random.key(0))
     state, x = jnp.array([0.1, -0.4, 0.2, 0.9]), jnp.array([0.5, -0.3])
@@ -268,6 +272,7 @@ def test_sensitivities_are_drawn(tmp_path):
         draw_sensitivity({})
 
 
+@pytest.mark.slow
 def test_traces_are_drawn(tmp_path):
     cells = [zoo.FFM(2, 2, traces=3, contexts=2, key=jax.random.key(0))] * 2
     durability, period = draw_traces(cells, tmp_path / "a.png", steps=[0, 1000]).axes
@@ -284,6 +289,7 @@ def test_traces_are_drawn(tmp_path):
         draw_traces([])
 
 
+@pytest.mark.slow
 def test_eigenvalues_are_drawn(tmp_path):
     values = np.array([[0.5 + 0.5j, -0.2], [0.6j, 0.1]])
     figure = draw_eigenvalues(values, tmp_path / "a.png", steps=[0, 100])

@@ -137,6 +137,7 @@ def test_the_first_ratio_is_one_in_float32(float32):
     assert max(float(report.metrics["ratio_error"]) for report in reports) <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("env", "options"), [("Pendulum-v1", {}), ("Battleship", {"board_size": 3, "ship_sizes": [2]})]

@@ -115,6 +115,7 @@ def test_under_vmap_in_any_position(axes, method):
     assert_close(derivatives(functools.partial(scan.linear, method=method)), derivatives(loop))
 
 
+@pytest.mark.slow
 def test_inside_a_loop_of_segments():
     a, b, h0, _, _ = case(3, 6, (2,), False, True)
 
@@ -141,6 +142,7 @@ def test_a_gradient_in_the_drive_alone_reads_no_states():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto"])
 def test_exported_for_another_platform(method):
     a, b, h0, begin, _ = case(5, TIME, (2,), False, True)
@@ -158,6 +160,7 @@ def by_newton(*arguments, **options):
 
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
 def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
     update, state, coupling = RECURRENCES[name]

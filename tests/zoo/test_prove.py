@@ -71,6 +71,7 @@ def test_a_linear_cell_refuses_to_begin_with_ones():
 
 
 @pytest.mark.quick_rows(1)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "make",
     [zoo.GRU, zoo.LMU, zoo.DeltaNet],

@@ -50,11 +50,6 @@ def _(memory: Fronted, state, x):
 
 
 @plain_step.register
-def _(memory: Fronted, state, x):
-    return plain_step(memory.cell, state, memory.front(x))
-
-
-@plain_step.register
 def _(memory: Windowed, state, x):
     past, inner = state
     seen = jnp.concatenate([past, x[None]])
@@ -96,11 +91,6 @@ def _(memory: Stack, state, x):
         states.append(surrogate_step(block.cell, inner, into))
         x = block.after(x, plain_step(block.cell, inner, into)[1])
     return tuple(states)
-
-
-@surrogate_step.register
-def _(memory: Fronted, state, x):
-    return surrogate_step(memory.cell, state, memory.front(x))
 
 
 @surrogate_step.register

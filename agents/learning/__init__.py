@@ -5,16 +5,20 @@ from agents.learning.losses import clipped_surrogate, value_loss
 from agents.learning.minibatches import epochs_of_minibatches
 from agents.learning.returns import discounted_return, gae
 from agents.learning.segments import to_segments
+from agents.learning.tape import Tape, sample_episodes, sample_segments
 
 __all__ = [
     "BPTT",
     "RTRL",
     "TBPTT",
     "AbstractGradient",
+    "Tape",
     "clipped_surrogate",
     "discounted_return",
     "epochs_of_minibatches",
     "gae",
+    "sample_episodes",
+    "sample_segments",
     "to_segments",
     "value_loss",
 ]

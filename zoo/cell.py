@@ -35,6 +35,20 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         The next state.
         """
 
+    def surrogate_update(self, state: State, x: Float[Array, " inputs"]) -> State:
+        """`update`, with the derivatives that the sensitivities follow: its own by default.
+
+        **Arguments:**
+
+        - `state`: the previous state.
+        - `x`: the input, shape `[inputs]`.
+
+        **Returns:**
+
+        The next state.
+        """
+        return self.update(state, x)
+
     def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """The output of a step: gates, projections and norms after the recurrence.
 

@@ -6,17 +6,16 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
 from zoo.cell import AbstractCell
-from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
+from zoo.memory import State
 from zoo.parts import check_sizes, real_dtype
 
 
-class Fronted(AbstractMemory, rtrl.AbstractRecurrence):
-    """A memory made of a memoryless front and a cell: `cell(front(x))`.
+class Fronted(AbstractCell):
+    """A cell made of a memoryless front and a cell: `cell(front(x))`.
 
     The front is a part of the recurrence: RTRL follows the state's dependence on its parameters
     too, and its gradient is that of the whole past for front and cell alike. A front outside of a
@@ -79,11 +78,25 @@ class Fronted(AbstractMemory, rtrl.AbstractRecurrence):
         """Those of the cell, and the front."""
         return rtrl.Parts(self.cell.recurrence_parameters(), self.front)
 
+    def update(self, state: State, x: Float[Array, " inputs"]) -> State:
+        return self.cell.update(state, self.front(x))
+
+    def surrogate_update(self, state: State, x: Float[Array, " inputs"]) -> State:
+        return self.cell.surrogate_update(state, self.front(x))
+
+    def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return self.cell.readout(state, self.front(x))
+
     def states(
-        self, parameters: rtrl.Parts, state: State, xs: Array, begin: Bool[Array, " time"] | None
+        self,
+        parameters: rtrl.Parts,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        method: str = "auto",
     ) -> State:
         seen = jax.vmap(parameters.shared)(xs)
-        return self.cell.states(_of_units(parameters.own, state), state, seen, begin)
+        return self.cell.states(_of_units(parameters.own, state), state, seen, begin, method)
 
     def surrogate_states(
         self,
@@ -98,45 +111,6 @@ class Fronted(AbstractMemory, rtrl.AbstractRecurrence):
             # Run unit by unit, where the states of all units are of no use.
             return self.cell.states(_of_units(parameters.own, state), state, seen, begin)
         return self.cell.surrogate_states(parameters.own, state, seen, begin, states)
-
-    def step(
-        self, state: State, x: Float[Array, "..."], begin: Begin = False
-    ) -> tuple[State, Float[Array, " outputs"]]:
-        self._check(x.shape, (self.inputs,), "x")
-        return self.cell.step(state, self.front(x), begin)
-
-    def scan(
-        self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
-    ) -> tuple[State, Float[Array, "time outputs"]]:
-        self._check_sequence(xs, begin)
-        return self.cell.scan(state, jax.vmap(self.front)(xs), begin)
-
-    def rtrl_init(self) -> Sensitivity:
-        x = jax.ShapeDtypeStruct((1, self.inputs), real_dtype(self))
-
-        def after_a_step(parameters, state, xs):
-            return self.end_state(self.states(parameters, state, xs, None))
-
-        parameters = self.recurrence_parameters()
-        return rtrl.init(self.structure, after_a_step, parameters, self.init_state(), x)
-
-    def rtrl_step(
-        self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
-    ) -> tuple[Carry, Float[Array, " outputs"]]:
-        self._check(x.shape, (self.inputs,), "x")
-        carry, ys = self._segment(carry, x[None], jnp.asarray(begin)[None], products=True)
-        return carry, ys[0]
-
-    def rtrl_scan(
-        self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
-    ) -> tuple[Carry, Float[Array, "time outputs"]]:
-        self._check_sequence(xs, begin)
-        return self._segment(carry, xs, begin, products=False)
-
-    def _segment(self, carry, xs, begin, *, products):
-        parameters = self.recurrence_parameters()
-        carry, states = rtrl.segment(self, parameters, carry, xs, begin, products=products)
-        return carry, jax.vmap(self.cell.readout)(states, jax.vmap(self.front)(xs))
 
 
 def _of_units(parameters: PyTree, state: State) -> PyTree:

@@ -90,17 +90,6 @@ class AbstractDenseCell(AbstractUnstructuredCell):
         return self.transition(state, x, rtrl.exact_product)
 
     def surrogate_update(self, state: State, x: Array) -> State:
-        """`update`, with the derivatives that the sensitivities follow.
-
-        **Arguments:**
-
-        - `state`: the previous state.
-        - `x`: the input, shape `[inputs]`.
-
-        **Returns:**
-
-        The next state.
-        """
         return self.transition(state, x, self.sensitivity.product)
 
     def surrogate_states(

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from zoo.cell import AbstractCell
-from zoo.fronted import Fronted
 from zoo.kinds.finite import AbstractFiniteMemory
 from zoo.memory import State
 from zoo.stack import Stack
@@ -45,11 +44,6 @@ def _(memory: Stack, state, x):
 
 
 @plain_step.register
-def _(memory: Fronted, state, x):
-    return plain_step(memory.cell, state, memory.front(x))
-
-
-@plain_step.register
 def _(memory: Windowed, state, x):
     past, inner = state
     seen = jnp.concatenate([past, x[None]])
@@ -78,7 +72,7 @@ def surrogate_step(memory: Any, state: State, x: Array) -> State:
 
 @surrogate_step.register
 def _(memory: AbstractCell, state, x):
-    return getattr(memory, "surrogate_update", memory.update)(state, x)
+    return memory.surrogate_update(state, x)
 
 
 @surrogate_step.register
@@ -91,11 +85,6 @@ def _(memory: Stack, state, x):
         states.append(surrogate_step(block.cell, inner, into))
         x = block.after(x, plain_step(block.cell, inner, into)[1])
     return tuple(states)
-
-
-@surrogate_step.register
-def _(memory: Fronted, state, x):
-    return surrogate_step(memory.cell, state, memory.front(x))
 
 
 @surrogate_step.register

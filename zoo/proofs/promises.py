@@ -33,10 +33,10 @@ _LINEAR = (AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell)
 
 def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, AbstractCell]]:
     """The cells inside a memory, with the paths to them."""
-    if isinstance(memory, AbstractCell):
-        yield path, memory
-    elif isinstance(memory, Windowed | Fronted):
+    if isinstance(memory, Windowed | Fronted):
         yield from cells(memory.cell, f"{path}.cell")
+    elif isinstance(memory, AbstractCell):
+        yield path, memory
     elif isinstance(memory, Stack):
         for i, block in enumerate(memory.blocks):
             yield from cells(block.cell, f"{path}.blocks[{i}].cell")

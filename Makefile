@@ -13,6 +13,10 @@ OUT ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
+# Where the environment says that no bytecode be kept, every process of the tests would compile some
+# two thousand modules: half of the time until its first test.
+export PYTHONDONTWRITEBYTECODE =
+
 # A file of versions for pip, such as .ci/oldest-constraints.txt.
 CONSTRAINTS ?=
 

@@ -173,9 +173,7 @@ KINDS = (
     *("rtu", "rtu-nonlinear", "mingru", "gru", "ffm", "dnc", "monoid"),
     *("transformer", "qrnn", "stack", "stack-exact"),
 )
-# For the quick tests: sensitivities of units that have their own, and of such as share a state.
-STRUCTURES = ("rtu", "gru")
-# For those of what all cells inherit.
+# For the quick tests of what all cells inherit.
 FEWER = ("rtu",)
 
 

@@ -19,11 +19,10 @@ from agents.running import TrainingInterrupted, load_run
 from agents.running.checkpoint import read_header
 from agents.running.scalars import read_scalars
 from agents.settings import from_plain, to_plain
-from tests.agents.cases import BEST, CASES, MEMORYLESS, ROWS, AgentCase, words_of
+from tests.agents.cases import BEST, CASES, FIRST, MEMORYLESS, ROWS, AgentCase, words_of
 from tests.agents.tasks import Spans
 
 ITERATIONS, SEEDS = 5, 2
-FIRST = [case for case in CASES if case.first]
 
 
 def by_name(case):
@@ -173,7 +172,6 @@ class Poisoned(Spans):
         return seen, state, jnp.where(ended & (state.length == 7), jnp.nan, reward), ended, info
 
 
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("case", FIRST, ids=by_name)
 def test_a_number_that_is_none_stops_training_and_keeps_the_last_good_checkpoint(case, tmp_path):
     env = Poisoned()

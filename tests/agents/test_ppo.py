@@ -54,7 +54,7 @@ def advantages(ppo, network, time, reward, terminated, truncated, seen=lambda x:
 ENDS = [(4, 100), (100, 4), (4, 4)]
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("length", "limit"), ENDS)
 def test_an_iteration_learns_from_the_advantages_by_hand(length, limit):
     """Everything is known: there is one action, so that the value loss is the advantages' square.
@@ -130,6 +130,7 @@ def test_rewards_are_scaled_by_what_was_known_before_the_rollout():
         np.testing.assert_allclose(report.episodes["return"], reward[:4].sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_first_ratio_is_one_in_float32(float32):
     """The states that acted are rounded otherwise than those that RTRL rolls."""
     ppo = small(gradient=agents.RTRL(8), rollout_length=64, minibatches=2)

@@ -163,6 +163,7 @@ def test_rows_after_the_checkpoint_are_dropped_on_resuming(whole, tmp_path, same
         assert (folder / name).read_bytes() == (whole.folder / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_default_rhythm_of_evaluation_stays_when_steps_grow(tmp_path):
     train(Walk(), tmp_path / "a", steps=4000, evaluate_every=None)
     result = train(Walk(), tmp_path / "a", steps=6000, evaluate_every=None, resume=True)

@@ -90,6 +90,7 @@ def test_random_clicks_have_the_expected_return(deck_type):
     assert abs(returns.mean() - random_return(env)) < 5 * error < 0.02
 
 
+@pytest.mark.slow
 def test_turning_all_pairs_gives_one_and_a_pair_of_three_is_none():
     """By hand: a board of which all is known, and the rules of one turn after another."""
     env = envs.Concentration(deck_type="colors")

@@ -28,6 +28,7 @@ def counted(seen, time, key):
     return ((time - jnp.sum(bits)) < jnp.sum(seen == 1)).astype(jnp.int32)
 
 
+@pytest.mark.slow
 def test_copying_has_return_one():
     record = play(COPY, copied, 20)
     np.testing.assert_allclose(returns(record), 1, rtol=0, atol=1e-5)

@@ -153,6 +153,7 @@ def test_transitions(options):
     np.testing.assert_array_equal(reward, terminated.astype(np.float32))
 
 
+@pytest.mark.slow
 def test_no_memoryless_policy_is_optimal():
     """All 4^7 policies that take one action for each of the seven open cells."""
     env, params = envs.make("gravity")

@@ -180,6 +180,7 @@ def test_environments_are_seeded_by_the_key():
     assert len(np.unique(first[:, 0])) == ENVS
 
 
+@pytest.mark.slow
 def test_what_a_state_on_the_host_cannot_do():
     env, params = envs.make("gymnasium/CartPole-v1")
     keys = jax.random.split(jax.random.key(0), 2)

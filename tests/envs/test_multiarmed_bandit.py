@@ -44,7 +44,7 @@ def mean_and_error(x):
     return np.mean(x, dtype=np.float64), np.std(x, dtype=np.float64) / np.sqrt(len(x))
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("arms", "steps"), [(10, 100), (3, 20)])
 def test_best_and_random_policy_have_the_expected_return(arms, steps):
     env = envs.MultiarmedBandit(arms, steps)

@@ -84,7 +84,7 @@ every_oracle = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @every_oracle
 def test_same_steps_as_popgym(name, options, oracle):
     """Every step of whole episodes and beyond their end, each from our state before it."""

@@ -48,6 +48,7 @@ def conditional_mean(group, target):
     return mean[group]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expected_isi", "floors"),
     slow_but(

@@ -138,7 +138,7 @@ LARGER = [
 ]
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "hidden", "inputs"), LARGER, ids=lambda x: getattr(x, "name", None)
 )
@@ -178,6 +178,7 @@ def test_memory(case, hidden, inputs):
     assert growth[2] <= (long - short) * inputs * 8, growth  # XLA's copy of the inputs, no more
 
 
+@pytest.mark.slow
 def test_the_example_of_the_docstring():
     text = rtrl.accumulate.__doc__
     lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()

@@ -98,7 +98,7 @@ def test_local_sensitivities_are_the_masked_recursion(name, choice):
     jax.tree.map(lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10, atol=1e-14), got, exact)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["snap1", "rflo", "uoro"])
 @pytest.mark.parametrize("name", EVERY)
 def test_one_segment_is_exact_and_values_never_change(name, choice):

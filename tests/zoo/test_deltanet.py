@@ -39,7 +39,7 @@ def written(cell, steps):
     return jax.vmap(cell.readout, (None, 0))(memory, axes)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("gated", [False, True])
 def test_a_key_written_again_is_overwritten(gated):
     values = jax.random.normal(jax.random.key(1), (4, HIDDEN))

@@ -2,22 +2,24 @@
 
 import jax
 import numpy as np
+import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import CELLS, FEWER, STRUCTURES, for_each
+from tests.cases import CELLS, FEWER, for_each
 from tests.zoo import forms
 from tests.zoo.forms import TIME, assert_close
 
 every_cell = for_each(CELLS, quick=FEWER)
 
 
+@pytest.mark.slow
 @every_cell
 def test_every_promise_is_kept(case):
     zoo.prove(case.build, draws=3)
 
 
-@for_each(CELLS, quick=STRUCTURES)
+@every_cell
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_segments(case, seed, begin, lengths):
     """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses."""

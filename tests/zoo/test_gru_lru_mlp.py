@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import zoo
 
@@ -13,6 +14,7 @@ def gates_first(parameter):
     return jnp.moveaxis(parameter, 1, 0).reshape(-1, *parameter.shape[2:])
 
 
+@pytest.mark.slow
 def test_gru_is_that_of_equinox():
     ours = zoo.GRU(3, 4, key=jax.random.key(0))
     theirs = eqx.tree_at(
@@ -37,6 +39,7 @@ def test_gru_is_that_of_equinox():
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_lru_equations():
     for outputs in (3, 5):
         cell = zoo.LRU(3, 4, outputs=outputs, key=jax.random.key(outputs))

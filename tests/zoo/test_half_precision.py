@@ -16,7 +16,7 @@ def in_bfloat16(name):
     return promises.cast(zoo.get(name, hidden=4, inputs=3), jnp.bfloat16)
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["positional_mlp", "shm", "tcn"])
 @pytest.mark.parametrize("form", ["step", "scan"])
 def test_steps_are_counted_in_integers(name, form, float32):

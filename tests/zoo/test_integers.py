@@ -97,7 +97,7 @@ def assert_close(got, expected):
     jax.tree.map(compare, got, expected)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "form"), list(itertools.product((Lagged, Masked), FORMS)))
 def test_integer_arrays_travel(kind, form):
     """Under jit and grad in both orders, inside a scan, and in an ensemble of cells."""

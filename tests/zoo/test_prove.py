@@ -71,10 +71,9 @@ def test_a_linear_cell_refuses_to_begin_with_ones():
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "make",
-    [zoo.GRU, zoo.LMU, zoo.DeltaNet],
+    [zoo.MinGRU, zoo.GRU, zoo.LMU, zoo.DeltaNet],
     ids=lambda make: make.__name__,
 )
 def test_an_honest_cell_passes(make, capsys):
@@ -98,6 +97,7 @@ def test_the_precision_of_the_session_comes_back(float32):
 # The command line
 
 
+@pytest.mark.slow
 def test_a_class_is_found_by_its_module(capsys):
     assert main(["prove", "tests.zoo.liars:Transposed"]) == 1
     out = capsys.readouterr()

@@ -40,6 +40,7 @@ def test_values_of_two_layers(seed, begin, lengths):
     assert_close((out, gradient), ((end, ys), expected))
 
 
+@pytest.mark.slow
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_gradients_of_two_layers(seed, begin, lengths):
     """Exact in one segment; across segments for the upper layer and what is behind it."""

@@ -114,6 +114,7 @@ def test_nothing_flows_through_a_carry(case, length):
             np.testing.assert_array_equal(leaf, 0)
 
 
+@pytest.mark.slow
 @every_cell
 def test_float32(case):
     """Dtypes stay what they are, and results agree with float64 to what float32 allows."""
@@ -170,7 +171,7 @@ def test_a_hundred_thousand_steps(case, float32):
 diagonal_cells = for_each((case for case in DISTINCT if case.diagonal), quick=FEWER)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @diagonal_cells
 @pytest.mark.parametrize("wrapper", [AsDense, WithDense])
 def test_dense_sensitivities_give_the_same_gradient(case, wrapper):

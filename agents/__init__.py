@@ -3,7 +3,7 @@
 from agents import envs
 from agents.acting import Policy
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.algorithms import PPO, Tabular, register
+from agents.algorithms import PPO, StreamingTD, Tabular, register
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.networks import Recurrent
 from agents.running import TrainingDiverged, TrainResult, load_policy, train
@@ -18,6 +18,7 @@ __all__ = [
     "Policy",
     "Recurrent",
     "Report",
+    "StreamingTD",
     "Tabular",
     "TrainResult",
     "TrainingDiverged",

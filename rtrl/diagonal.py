@@ -91,9 +91,9 @@ class Diagonal(AbstractStructure):
         advanced = []
         for k in range(count):
             immediate, jacobian = jacobians_along(pullback, probe(k))
-            # Without the barrier XLA's CPU compiler fuses a factor's sines and exponentials into the
-            # product, and computes them for every number of the trace instead of every unit: an
-            # online step of an RTU of 20 units took 10 µs instead of 6.
+            # Without the barrier XLA's CPU compiler fuses a factor's sines and exponentials into
+            # the product, and computes them for every number of the trace instead of every unit:
+            # an online step of an RTU of 20 units took 10 µs instead of 6.
             factors = jax.lax.optimization_barrier(self._tracked(jax.tree.leaves(jacobian)))
             advanced.append(
                 jax.tree.map(

@@ -1,7 +1,7 @@
 """Acting in environments, by anything that chooses actions; it knows no critic."""
 
 from agents.acting.actor import Actor, ActorState, Transition, episode_statistics
-from agents.acting.behavior import AbstractBehavior, ByPolicy, Decision
+from agents.acting.behavior import AbstractBehavior, ByChance, ByPolicy, Decision
 from agents.acting.episodes import evaluate
 from agents.acting.policy import Policy
 
@@ -9,6 +9,7 @@ __all__ = [
     "AbstractBehavior",
     "Actor",
     "ActorState",
+    "ByChance",
     "ByPolicy",
     "Decision",
     "Policy",

@@ -1,5 +1,6 @@
 """Acting: environments side by side, with episodes that begin and end."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -119,10 +120,38 @@ class Actor(eqx.Module):
         `(state, transition)`.
         """
         action_key, env_key = jax.random.split(key)
+        memory, decision = behavior(state.memory, state.inputs(), None if greedy else action_key)
+        state, transition, final = self.advance(state, memory, decision.action, env_key)
+        # Rare, and as dear as a step: what is made of last observations is found only where one is
+        # needed. After a termination nothing follows, so that it needs none.
+        last = jax.lax.cond(
+            for_all(jnp.any(transition.truncated & ~transition.terminated)),
+            lambda: behavior.at_end(memory, final),
+            lambda: jax.tree.map(
+                lambda x: jnp.zeros(x.shape, x.dtype),
+                jax.eval_shape(behavior.at_end, memory, final),
+            ),
+        )
+        return state, dataclasses.replace(transition, memo=decision.memo, last=last)
+
+    def advance(
+        self, state: ActorState, memory: Any, action: Array, key: Array
+    ) -> tuple[ActorState, Transition, Inputs]:
+        """Take actions that are chosen already.
+
+        **Arguments:**
+
+        - `memory`: the memory's states after the present observation.
+        - `action`: one for every environment.
+
+        **Returns:**
+
+        `(state, transition, following)`: a transition without `memo` and `last`; and what is seen
+        after the step, where an episode ends its final observation, with `begin` nowhere.
+        """
         inputs = state.inputs()
-        memory, decision = behavior(state.memory, inputs, None if greedy else action_key)
-        action = decision.action.astype(state.action.dtype)
-        keys = jax.random.split(env_key, state.begin.shape[0])
+        action = action.astype(state.action.dtype)
+        keys = jax.random.split(key, state.begin.shape[0])
         observation, env_state, reward, terminated, truncated, info = jax.vmap(
             self.env.step, (0, 0, 0, None)
         )(keys, state.env_state, self._legal(action), self.params)
@@ -130,25 +159,15 @@ class Actor(eqx.Module):
         final = Inputs(
             info["final_observation"], action, reward, jnp.zeros(state.begin.shape, bool)
         )
-        # Rare, and as dear as a step: what is made of last observations is found only where one is
-        # needed. After a termination nothing follows, so that it needs none.
-        last = jax.lax.cond(
-            for_all(jnp.any(truncated & ~terminated)),
-            lambda: behavior.at_end(memory, final),
-            lambda: jax.tree.map(
-                lambda x: jnp.zeros(x.shape, x.dtype),
-                jax.eval_shape(behavior.at_end, memory, final),
-            ),
-        )
         done = terminated | truncated
         transition = Transition(
             inputs=inputs,
             action=action,
-            memo=decision.memo,
+            memo=None,
             reward=reward,
             terminated=terminated,
             truncated=truncated,
-            last=last,
+            last=None,
             episode_return=state.episode_return + reward,
             episode_length=state.episode_length + 1,
         )
@@ -162,7 +181,7 @@ class Actor(eqx.Module):
             episode_return=jnp.where(done, 0, transition.episode_return),
             episode_length=jnp.where(done, 0, transition.episode_length),
         )
-        return state, transition
+        return state, transition, final
 
     def collect(
         self,

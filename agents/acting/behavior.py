@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from agents.networks import Inputs
@@ -52,6 +53,29 @@ class AbstractBehavior(eqx.Module):
         where none was, zeros are kept in its place. Nothing by default.
         """
         return None
+
+
+class ByChance(AbstractBehavior):
+    """Draws actions uniformly, and keeps the final observations of episodes.
+
+    Without a key, where the best action is asked for, it takes action 0: one is like another.
+    """
+
+    action_space: Any = eqx.field(static=True)
+
+    def init_state(self) -> tuple[()]:
+        return ()
+
+    def __call__(
+        self, state: tuple[()], inputs: Inputs, key: Array | None
+    ) -> tuple[tuple[()], Decision]:
+        if key is None:
+            return state, Decision(jnp.zeros_like(inputs.action))
+        keys = jax.random.split(key, inputs.begin.shape[0])
+        return state, Decision(jax.vmap(self.action_space.sample)(keys))
+
+    def at_end(self, state: tuple[()], inputs: Inputs) -> Any:
+        return inputs.observation
 
 
 class ByPolicy(AbstractBehavior):

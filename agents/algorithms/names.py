@@ -7,9 +7,14 @@ from typing import Any
 
 from agents.agent import AbstractAgent
 from agents.algorithms.ppo import PPO
+from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 
-_AGENTS: dict[str, type[AbstractAgent]] = {"ppo": PPO, "tabular": Tabular}
+_AGENTS: dict[str, type[AbstractAgent]] = {
+    "ppo": PPO,
+    "streaming_td": StreamingTD,
+    "tabular": Tabular,
+}
 
 
 def names() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import tyro
 import zoo
 from agents.agent import AbstractAgent
 from agents.learning import BPTT, RTRL, TBPTT
-from agents.learning.gradients import Gradient
+from agents.learning.gradients import Gradient, OnlineGradient
 
 KeyValues = tyro.conf.UseAppendAction[
     Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE")]
@@ -112,7 +112,11 @@ class GradientOptions:
 
 
 # Settings that are no numbers or words, and the options that stand for them.
-_GROUPS = {zoo.Spec: MemoryOptions, Gradient: GradientOptions}
+_GROUPS = {
+    zoo.Spec: MemoryOptions,
+    Gradient: GradientOptions,
+    OnlineGradient: GradientOptions,
+}
 
 
 def options_of(kind: type[AbstractAgent]) -> type:

@@ -9,6 +9,7 @@ import abc
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
@@ -79,6 +80,35 @@ class AbstractGradient(abc.ABC):
         return starts
 
 
+class AbstractOnlineGradient(AbstractGradient):
+    """A gradient that can also be had of every step by itself, as it comes, in constant memory.
+
+    A step's gradient is that of its own output; what was done before is a constant.
+    """
+
+    @abc.abstractmethod
+    def online_begin(self, network: Any, inputs: PyTree) -> PyTree:
+        """Return the carry before the first step of a stream.
+
+        **Arguments:**
+
+        - `inputs`: of that step, with `begin`; their values do not matter.
+        """
+
+    @abc.abstractmethod
+    def online_step(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
+        """Run one step, with the gradient that this choice stands for; the carry is a constant.
+
+        **Returns:**
+
+        `(carry, output)`.
+        """
+
+    @abc.abstractmethod
+    def online_state(self, carry: PyTree) -> PyTree:
+        """Return the memory's state that a carry of a stream holds."""
+
+
 def along(
     gradient: AbstractGradient, network: Any, carry: PyTree, inputs: PyTree
 ) -> tuple[PyTree, PyTree]:
@@ -136,13 +166,24 @@ class _AbstractBackpropagation(AbstractGradient):
         return _stored(states)
 
 
+class Window(eqx.Module):
+    """The last steps of a stream: the state before them, their inputs, and the state after them."""
+
+    start: PyTree
+    inputs: PyTree
+    state: PyTree
+
+
 @dataclass(frozen=True)
-class TBPTT(_AbstractBackpropagation):
+class TBPTT(_AbstractBackpropagation, AbstractOnlineGradient):
     """Truncated backpropagation through time.
 
     The gradient of a step's loss reaches back to the start of its segment and no further: steps
     are cut into segments of `length`, so it reaches between 0 and `length - 1` steps back. The
     state at a segment's start is the one stored while acting.
+
+    Online, at every step, segments overlap: the gradient reaches `length - 1` steps back from each
+    step, in a window whose start moves on by one, and a step costs `length` times as much.
     """
 
     length: int = 8
@@ -151,9 +192,31 @@ class TBPTT(_AbstractBackpropagation):
     def segment_length(self, rollout_length: int) -> int:
         return _whole_segments(rollout_length, "length", self.length)
 
+    def online_begin(self, network: Any, inputs: PyTree) -> PyTree:
+        check_counts(1, length=self.length)
+        state = network.init_state()
+        # Before the first step there are none; its `begin` keeps them out of everything.
+        none = lambda x: jnp.zeros((self.length - 1, *jnp.shape(x)), jnp.asarray(x).dtype)  # noqa: E731
+        return Window(state, jax.tree.map(none, inputs), state)
+
+    def online_step(self, network: Any, carry: Window, inputs: PyTree) -> tuple[Window, PyTree]:
+        start, state = jax.lax.stop_gradient((carry.start, carry.state))
+        if self.length > 1:
+            state, _ = network.scan(start, carry.inputs)
+            start, _ = network.step(start, jax.tree.map(lambda x: x[0], carry.inputs))
+        state, output = network.step(state, inputs)
+        past = jax.tree.map(
+            lambda old, new: jnp.concatenate([old, new[None]])[1:], carry.inputs, inputs
+        )
+        present = jax.lax.stop_gradient(state)
+        return Window(start if self.length > 1 else present, past, present), output
+
+    def online_state(self, carry: Window) -> PyTree:
+        return carry.state
+
 
 @dataclass(frozen=True)
-class RTRL(AbstractGradient):
+class RTRL(AbstractOnlineGradient):
     """Real-time recurrent learning, in segments.
 
     The gradient of a step's loss reaches back through the whole episode: by backpropagation to the
@@ -164,6 +227,9 @@ class RTRL(AbstractGradient):
     Parameters move while a rollout is used for several epochs, and sensitivities computed with the
     older ones grow stale. `refresh="never"` keeps them; `"epoch"` recomputes states and
     sensitivities along the rollout before every epoch after the first.
+
+    Online, at every step, `segment` and `refresh` have nothing to say. The sensitivity is then made
+    of the parameters of every step so far, which move slowly.
     """
 
     segment: int = 8
@@ -183,6 +249,15 @@ class RTRL(AbstractGradient):
 
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
         return network.rtrl_scan(carry, inputs)
+
+    def online_begin(self, network: Any, inputs: PyTree) -> PyTree:
+        return self.begin(network)
+
+    def online_step(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
+        return network.rtrl_step(carry, inputs)
+
+    def online_state(self, carry: PyTree) -> PyTree:
+        return carry[0]
 
     def collected(
         self, network: Any, carry: PyTree, inputs: PyTree, states: PyTree
@@ -222,3 +297,6 @@ class BPTT(_AbstractBackpropagation):
 
 Gradient = TBPTT | RTRL | BPTT
 """Any of the three."""
+
+OnlineGradient = TBPTT | RTRL
+"""Those that can be had of every step as it comes."""

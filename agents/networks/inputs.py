@@ -1,12 +1,12 @@
 """What a network sees at one step, and what its memory reads of it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from agents.networks.layers import Encoder
 from agents.networks.spaces import encode
 
 
@@ -37,7 +37,7 @@ class Features(eqx.Module):
     - `previous_action`, `previous_reward`: whether they are read.
     """
 
-    encoder: Encoder | None
+    encoder: Callable[[Array], Array] | None
     observation_space: Any = eqx.field(static=True)
     action_space: Any = eqx.field(static=True)
     previous_action: bool = eqx.field(static=True)

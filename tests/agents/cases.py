@@ -92,6 +92,14 @@ def _tabular(name, rule, first=False):
     )
 
 
+def _streaming_td(name, options, words, first=False):
+    agent = agents.StreamingTD(
+        **_TASK, memory=zoo.spec("rtu", hidden=5), rollout_length=40, **options
+    )
+    words = f"--algorithm streaming_td {_WORDS} --hidden 5 --rollout-length 40 {words}"
+    return AgentCase(name, agent, words, first=first)
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-an-agent.md"
 
 
@@ -122,6 +130,17 @@ CASES = [
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
     _tabular("sarsa", "sarsa", first=True),
     _tabular("q_learning", "q_learning"),
+    _streaming_td(
+        "td rtrl",
+        {"num_envs": 2, "discount": 0.9, "head_size": 6},
+        "--num-envs 2 --discount 0.9 --head-size 6 --gradient rtrl",
+        first=True,
+    ),
+    _streaming_td(
+        "td tbptt",
+        {"gradient": agents.TBPTT(2), "optimizer": "obgd", "previous_reward": True},
+        "--optimizer obgd --previous-reward --gradient tbptt --segment 2",
+    ),
     _documented(),
 ]
 

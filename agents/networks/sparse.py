@@ -1,0 +1,135 @@
+"""Networks for learning at every step: sparse weights, and layers normalized without parameters."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+import zoo
+from agents.networks.inputs import Features
+from agents.networks.recurrent import Recurrent
+from agents.networks.spaces import width
+from zoo.parts.checks import check_counts
+
+
+def sparse_weights(
+    key: Array, outputs: int, inputs: int, *, sparsity: float
+) -> Float[Array, "outputs inputs"]:
+    """Draw weights of which each row has the same share of zeros, at random places.
+
+    The others are uniform in ±1/√`inputs`. At least one of a row is not zero.
+
+    Source: Elsayed, Vasan and Mahmood (2024), *Streaming Deep Reinforcement Learning Finally
+    Works*.
+    """
+    weight_key, place_key = jax.random.split(key)
+    shape, bound = (outputs, inputs), inputs**-0.5
+    kept = max(1, round((1 - sparsity) * inputs))
+    rank = jnp.argsort(jnp.argsort(jax.random.uniform(place_key, shape), axis=1), axis=1)
+    return jnp.where(rank < kept, jax.random.uniform(weight_key, shape, float, -bound, bound), 0)
+
+
+def layer_norm(x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Shift and scale a vector to mean 0 and variance 1; there is nothing to learn."""
+    centered = x - jnp.mean(x)
+    return centered * jax.lax.rsqrt(jnp.mean(centered**2) + 1e-5)
+
+
+class SparseLinear(eqx.Module):
+    """A linear layer that begins with sparse weights and no bias: `W x + b`."""
+
+    w: Float[Array, "outputs inputs"]
+    b: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, sparsity: float = 0.9, key: Array):
+        """**Arguments:**
+
+        - `inputs`, `outputs`: widths.
+        - `sparsity`: share of each row's weights that begin with zero.
+        """
+        self.w = sparse_weights(key, outputs, inputs, sparsity=sparsity)
+        self.b = jnp.zeros(outputs)
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return `W x + b`."""
+        return x @ self.w.T + self.b
+
+
+class SparseLayer(eqx.Module):
+    """A sparse linear layer, normalized, with a leaky ReLU."""
+
+    linear: SparseLinear
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return `leaky_relu(layer_norm(W x + b))`."""
+        return jax.nn.leaky_relu(layer_norm(self.linear(x)))
+
+
+class SparseLayers(eqx.Module):
+    """Hidden layers, any number of them, and a linear one."""
+
+    hidden: tuple[SparseLayer, ...]
+    output: SparseLinear
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return the output of one vector."""
+        for layer in self.hidden:
+            x = layer(x)
+        return self.output(x)
+
+
+def sparse_recurrent(
+    observation_space: Any,
+    action_space: Any,
+    memory: zoo.Spec,
+    *,
+    outputs: int,
+    head: Callable[[SparseLayers], Callable[[Array], Any]],
+    encoder_size: int,
+    head_size: int,
+    head_layers: int = 1,
+    sparsity: float = 0.9,
+    previous_action: bool = False,
+    previous_reward: bool = False,
+    key: Array,
+) -> Recurrent:
+    """Make a network of sparse layers around a memory.
+
+    **Arguments:**
+
+    - `observation_space`, `action_space`: gymnax spaces.
+    - `memory`: recipe of the memory.
+    - `outputs`: numbers behind the last layer.
+    - `head`: makes the head of the layers behind the memory, such as `ValueHead`.
+    - `encoder_size`: width of the layer in front of the memory; 0 for none. In the RTRL forms it
+      learns from the present step only.
+    - `head_size`, `head_layers`: width and number of the hidden layers behind the memory; width 0
+      for none.
+    - `sparsity`: share of each row's weights that begin with zero, outside of the memory.
+    - `previous_action`, `previous_reward`: whether they are inputs too.
+
+    **Raises:**
+
+    `TypeError` for a space that is not supported; `ValueError` for a width that is not one.
+    """
+    check_counts(0, encoder_size=encoder_size, head_size=head_size, head_layers=head_layers)
+    encoder_key, memory_key, *keys = jax.random.split(key, 3 + head_layers)
+
+    def linear(inputs, outputs, key):
+        return SparseLinear(inputs, outputs, sparsity=sparsity, key=key)
+
+    numbers = width(observation_space) + width(action_space) * previous_action + previous_reward
+    encoder = SparseLayer(linear(numbers, encoder_size, encoder_key)) if encoder_size else None
+    cell = memory.build(encoder_size or numbers, memory_key)
+    widths = [cell.outputs, *[head_size] * (head_layers if head_size else 0)]
+    hidden = [
+        SparseLayer(linear(*sizes, k))
+        for sizes, k in zip(itertools.pairwise(widths), keys[1:], strict=False)
+    ]
+    layers = SparseLayers(tuple(hidden), linear(widths[-1], outputs, keys[0]))
+    features = Features(encoder, observation_space, action_space, previous_action, previous_reward)
+    return Recurrent(features, cell, head(layers))

@@ -85,10 +85,12 @@ class ByPolicy(AbstractBehavior):
 
     - `network`: its output is `(policy, value)`; see `agents.networks.ActorCritic`.
     - `statistics`: of observations, which are normalized by them; `None` for none.
+    - `reward_clip`: the network sees previous rewards clipped to ± this; `None` for as they are.
     """
 
     network: Any
     statistics: Any = None
+    reward_clip: float | None = eqx.field(static=True, default=None)
 
     def init_state(self) -> Any:
         return self.network.init_state()
@@ -105,7 +107,11 @@ class ByPolicy(AbstractBehavior):
         return value
 
     def seen(self, inputs: Inputs) -> Inputs:
-        """Return what the network sees: the observations normalized, for any leading axes."""
+        """Return what the network sees, for any leading axes: observations normalized, rewards
+        clipped."""
+        if self.reward_clip is not None:
+            reward = jnp.clip(inputs.reward, -self.reward_clip, self.reward_clip)
+            inputs = eqx.tree_at(lambda i: i.reward, inputs, reward)
         if self.statistics is None:
             return inputs
         normalize = self.statistics.normalize

@@ -2,7 +2,8 @@
 
 from agents.algorithms.names import agent_class, name_of, names, register
 from agents.algorithms.ppo import PPO
+from agents.algorithms.r2ac import R2AC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 
-__all__ = ["PPO", "StreamingTD", "Tabular", "agent_class", "name_of", "names", "register"]
+__all__ = ["PPO", "R2AC", "StreamingTD", "Tabular", "agent_class", "name_of", "names", "register"]

@@ -7,11 +7,13 @@ from typing import Any
 
 from agents.agent import AbstractAgent
 from agents.algorithms.ppo import PPO
+from agents.algorithms.r2ac import R2AC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
     "ppo": PPO,
+    "r2ac": R2AC,
     "streaming_td": StreamingTD,
     "tabular": Tabular,
 }

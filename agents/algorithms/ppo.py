@@ -17,7 +17,14 @@ from agents.acting.actor import for_all
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.envs.core.statistics import RunningStatistics
-from agents.learning.gradients import RTRL, AbstractGradient, Gradient, along, outputs
+from agents.learning.gradients import (
+    RTRL,
+    AbstractGradient,
+    Gradient,
+    along,
+    check_encoder_credit,
+    outputs,
+)
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, staleness
 from agents.learning.returns import gae, next_values, running_return
@@ -134,12 +141,7 @@ class PPO(AbstractAgent):
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
         check_counts(0, **given("encoder_size", "staleness_every"))
-        if self.encoder_credit not in ("segment", "exact"):
-            raise ValueError(
-                f"`encoder_credit` (={self.encoder_credit!r}) must be segment or exact."
-            )
-        if self.encoder_credit == "exact":
-            self._check_encoder_credit()
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
         positive = given("learning_rate", "clip", "max_grad_norm")
         check_numbers("above 0", lambda x: x > 0, **positive)
@@ -158,17 +160,6 @@ class PPO(AbstractAgent):
                 f"`normalize_observation` (=True) needs a Box observation; {self.env_name} has "
                 f"{self._observation_space!r}."
             )
-
-    def _check_encoder_credit(self) -> None:
-        rule = None
-        if not isinstance(self.gradient, RTRL):
-            rule = f"agents.RTRL; `gradient` (={self.gradient!r}) ends at a segment's start anyway."
-        elif not isinstance(
-            eqx.filter_eval_shape(self.memory.build, 1, jax.random.key(0)), zoo.AbstractCell
-        ):
-            rule = f"a memory of one cell, which `memory` (={self.memory!r}) is not."
-        if rule is not None:
-            raise ValueError(f"`encoder_credit` (='exact') needs {rule}")
 
     @property
     def steps_per_iteration(self) -> int:

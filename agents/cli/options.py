@@ -94,12 +94,18 @@ class GradientOptions:
     """Real-time recurrent learning (untruncated), truncated backpropagation through time, or
     backpropagation through the whole rollout."""
     segment: Count | None = None
-    """Steps of a segment (rtrl) or at which credit is cut off (tbptt); 8 by default."""
+    """Steps of a segment (rtrl) or at which credit is cut off (tbptt); 8 by default, and a whole
+    unroll where that is the algorithm's (rtrl)."""
     refresh: Literal["never", "epoch"] | None = None
     """When sensitivities are recomputed with the new parameters (rtrl); never by default."""
 
-    def make(self) -> Gradient:
-        """Return the choice; `ValueError` for an option that it does not have."""
+    def make(self, usual: Gradient) -> Gradient:
+        """Return the choice, from the algorithm's usual one where that is of the same kind.
+
+        **Raises:**
+
+        `ValueError` for an option that it does not have.
+        """
         names = {"rtrl": ("segment", "refresh"), "tbptt": ("segment",), "bptt": ()}
         given = {name: getattr(self, name) for name in ("segment", "refresh")}
         given = {name: value for name, value in given.items() if value is not None}
@@ -108,7 +114,9 @@ class GradientOptions:
                 raise ValueError(f"--{name} has no meaning with --gradient {self.gradient}")
         if self.gradient == "tbptt":
             return TBPTT(**({"length": given["segment"]} if given else {}))
-        return RTRL(**given) if self.gradient == "rtrl" else BPTT()
+        if self.gradient == "bptt":
+            return BPTT()
+        return dataclasses.replace(usual if isinstance(usual, RTRL) else RTRL(), **given)
 
 
 # Settings that are no numbers or words, and the options that stand for them.
@@ -173,12 +181,20 @@ def make_agent(kind: type[AbstractAgent], options: Any, **changed: Any) -> Abstr
             if credit is not None and gradient != "rtrl":
                 raise ValueError(f"--credit has no meaning with --gradient {gradient}")
     for name, value in settings.items():
-        if isinstance(value, MemoryOptions | GradientOptions):
+        if isinstance(value, MemoryOptions):
             settings[name] = value.make()
+        elif isinstance(value, GradientOptions):
+            settings[name] = value.make(_default(kind, name))
     try:
         return kind(**settings | changed)
     except TypeError as error:  # of a wrong kind: an error of the user's here, not of a program's
         raise ValueError(str(error)) from error
+
+
+def _default(kind: type, name: str) -> Any:
+    (setting,) = [f for f in dataclasses.fields(kind) if f.name == name]
+    made = setting.default_factory
+    return setting.default if made is dataclasses.MISSING else made()
 
 
 def field_docs(kind: type) -> dict[str, str]:

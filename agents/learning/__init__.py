@@ -3,7 +3,7 @@
 from agents.learning.gradients import BPTT, RTRL, TBPTT, AbstractGradient
 from agents.learning.losses import clipped_surrogate, value_loss
 from agents.learning.minibatches import epochs_of_minibatches
-from agents.learning.returns import discounted_return, gae
+from agents.learning.returns import discounted_return, gae, vtrace
 from agents.learning.segments import to_segments
 from agents.learning.tape import Tape, sample_episodes, sample_segments
 
@@ -21,4 +21,5 @@ __all__ = [
     "sample_segments",
     "to_segments",
     "value_loss",
+    "vtrace",
 ]

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from agents.learning.segments import to_starts
+import zoo
+from agents.learning.segments import from_segments, to_segments, to_starts
 from zoo.parts.checks import check_counts
 
 
@@ -38,6 +39,10 @@ class AbstractGradient(abc.ABC):
     @abc.abstractmethod
     def begin(self, network: Any) -> PyTree:
         """Return the carry at the beginning of an episode."""
+
+    @abc.abstractmethod
+    def state(self, carry: PyTree) -> PyTree:
+        """Return the memory's state that a carry holds."""
 
     @abc.abstractmethod
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
@@ -135,6 +140,25 @@ def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: Py
     return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
 
 
+def unrolled(
+    gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree
+) -> tuple[PyTree, PyTree]:
+    """Run the segments of a rollout `[time, env, ...]` from their carries, all at once.
+
+    **Returns:**
+
+    `(state, outputs)`: the memory's states after the rollout, `[env, ...]`, and the outputs along
+    it, `[time, env, ...]`.
+    """
+    time, envs = inputs.begin.shape
+    pieces = to_segments(inputs, gradient.segment_length(time))
+    run = lambda c, i: gradient.run(network, c, i)  # noqa: E731
+    ends, found = jax.vmap(run, (0, 1), (0, 1))(starts, pieces)
+    # Segments are ordered by time first: the last ones end where the rollout does.
+    state = jax.tree.map(lambda x: x[-envs:], gradient.state(ends))
+    return state, from_segments(found, envs)
+
+
 def _stored(states: PyTree) -> tuple[PyTree, PyTree]:
     """Where the carry is the state, acting has found all carries."""
     end = jax.tree.map(lambda x: x[-1], states)
@@ -156,6 +180,9 @@ class _AbstractBackpropagation(AbstractGradient):
 
     def begin(self, network: Any) -> PyTree:
         return network.init_state()
+
+    def state(self, carry: PyTree) -> PyTree:
+        return carry
 
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
         return network.scan(jax.lax.stop_gradient(carry), inputs)
@@ -232,8 +259,8 @@ class RTRL(AbstractOnlineGradient):
     of the parameters of every step so far, which move slowly.
     """
 
-    segment: int = 8
-    """Steps of a segment."""
+    segment: int | None = 8
+    """Steps of a segment; `None` for those of a whole rollout."""
     refresh: Literal["never", "epoch"] = "never"
     """When sensitivities are recomputed with the new parameters."""
 
@@ -242,10 +269,15 @@ class RTRL(AbstractOnlineGradient):
             raise ValueError(f"`refresh` (={self.refresh!r}) must be one of never, epoch.")
 
     def segment_length(self, rollout_length: int) -> int:
+        if self.segment is None:
+            return rollout_length
         return _whole_segments(rollout_length, "segment", self.segment)
 
     def begin(self, network: Any) -> PyTree:
         return network.init_state(), network.rtrl_init()
+
+    def state(self, carry: PyTree) -> PyTree:
+        return carry[0]
 
     def run(self, network: Any, carry: PyTree, inputs: PyTree) -> tuple[PyTree, PyTree]:
         return network.rtrl_scan(carry, inputs)
@@ -293,6 +325,31 @@ class BPTT(_AbstractBackpropagation):
 
     def segment_length(self, rollout_length: int) -> int:
         return rollout_length
+
+
+def check_encoder_credit(credit: str, gradient: AbstractGradient, memory: zoo.Spec) -> None:
+    """Raise `ValueError` where credit cannot go through an encoder as `credit` says.
+
+    **Arguments:**
+
+    - `credit`: `"segment"` or `"exact"`; see `agents.networks.actor_critic`.
+    - `memory`: recipe of the memory behind the encoder.
+    """
+    if credit not in ("segment", "exact"):
+        raise ValueError(f"`encoder_credit` (={credit!r}) must be segment or exact.")
+    if credit == "segment":
+        return
+    if not isinstance(gradient, RTRL):
+        raise ValueError(
+            "`encoder_credit` (='exact') needs agents.RTRL; "
+            f"`gradient` (={gradient!r}) ends at a segment's start anyway."
+        )
+    built = eqx.filter_eval_shape(memory.build, 1, jax.random.key(0))
+    if not isinstance(built, zoo.AbstractCell):
+        raise ValueError(
+            "`encoder_credit` (='exact') needs a memory of one cell, which "
+            f"`memory` (={memory!r}) is not."
+        )
 
 
 Gradient = TBPTT | RTRL | BPTT

@@ -66,3 +66,50 @@ def running_return(
     `begin` says where episodes begin; `before` is R before the first step.
     """
     return scan.linear(jnp.asarray(discount, reward.dtype), reward, before, begin)
+
+
+def vtrace(
+    ratio: Reward,
+    reward: Reward,
+    value: Reward,
+    next_value: Reward,
+    terminated: Flag,
+    truncated: Flag,
+    *,
+    discount: float,
+    max_ratio: float = 1.0,
+    max_trace: float = 1.0,
+) -> tuple[Reward, Reward]:
+    """Correct values and advantages for actions that another policy took, by V-trace.
+
+    With `ρ_t = min(max_ratio, ratio_t)`, `c_t = min(max_trace, ratio_t)`, `γ_t = γ (1 -
+    terminated_t)` and V' the value of what follows a step:
+
+    `δ_t = ρ_t (r_t + γ_t V'_t - V_t)`, `v_t = V_t + δ_t + γ_t c_t (v_{t+1} - V'_t)` and `A_t = ρ_t
+    (r_t + γ_t v_{t+1} - V_t)`.
+
+    Where an episode ends, and after the last step, `v_{t+1}` is `V'_t`: only a termination stops
+    bootstrapping. With all ratios 1, targets are returns of as many steps as there are.
+
+    **Arguments:**
+
+    - `ratio`: probability of the action under the policy that learns, over that of the one that
+      acted.
+    - `next_value`: at a truncation that of the final observation; see `next_values`.
+
+    **Returns:**
+
+    `(target, advantage)`: v and A.
+
+    Source: Espeholt et al. (2018), *IMPALA: Scalable Distributed Deep-RL with Importance Weighted
+    Actor-Learner Architectures*.
+    """
+    weight = jnp.minimum(ratio, max_ratio)
+    discounts = (discount * ~terminated).astype(value.dtype)
+    delta = weight * (reward + discounts * next_value - value)
+    ended = terminated | truncated
+    carry_on = jnp.where(ended, 0, discounts * jnp.minimum(ratio, max_trace))
+    correction = scan.linear(carry_on, delta, reverse=True)
+    following = jnp.concatenate([correction[1:], jnp.zeros_like(correction[:1])])
+    next_target = next_value + jnp.where(ended, 0, following)
+    return value + correction, weight * (reward + discounts * next_target - value)

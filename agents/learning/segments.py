@@ -27,6 +27,17 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
     return jax.tree.map(cut, rollout)
 
 
+def from_segments(segments: PyTree, envs: int) -> PyTree:
+    """Undo `to_segments`: put segments `[length, segments, ...]` together to `[time, env, ...]`."""
+
+    def join(x: Array) -> Array:
+        length = x.shape[0]
+        x = x.reshape(length, -1, envs, *x.shape[2:])
+        return jnp.moveaxis(x, 0, 1).reshape(-1, envs, *x.shape[3:])
+
+    return jax.tree.map(join, segments)
+
+
 def to_starts(carries: PyTree) -> PyTree:
     """Flatten carries at segments' starts, `[segment, env, ...]`, in the order of `to_segments`."""
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)

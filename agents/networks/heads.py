@@ -7,12 +7,11 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from agents.networks.distributions import Categorical, Distribution, Gaussian, MultiCategorical
-from agents.networks.layers import TwoLayers
 from agents.networks.spaces import MultiDiscrete
 
 
 class ActorCritic(eqx.Module):
-    """Policy and value, each from a hidden layer of its own.
+    """Policy and value, each from layers of its own.
 
     **Attributes:**
 
@@ -22,8 +21,8 @@ class ActorCritic(eqx.Module):
     - `action_space`: a gymnax space.
     """
 
-    actor: TwoLayers
-    critic: TwoLayers
+    actor: Callable[[Array], Array]
+    critic: Callable[[Array], Array]
     log_std: Float[Array, " actions"] | None
     action_space: Any = eqx.field(static=True)
 

@@ -97,15 +97,15 @@ def actor_critic(
       reads the observation itself.
     - `encoder_credit`: `"segment"` puts it among the features, where it learns from the present
       segment in the RTRL forms; `"exact"` makes it a part of the memory, see `zoo.Fronted`.
-    - `head_size`: width of the hidden layer of actor and critic.
+    - `head_size`: width of the hidden layer of actor and critic; 0 for none, so that both are
+      linear.
     - `previous_action`, `previous_reward`: whether they are inputs too.
 
     **Raises:**
 
     `TypeError` for a space that is not supported; `ValueError` for a width that is not one.
     """
-    check_counts(1, head_size=head_size)
-    check_counts(0, encoder_size=encoder_size)
+    check_counts(0, encoder_size=encoder_size, head_size=head_size)
     encoder_key, memory_key, *keys = jax.random.split(key, 6)
     actions = width(action_space)
     numbers = width(observation_space) + actions * previous_action + previous_reward
@@ -119,9 +119,18 @@ def actor_critic(
         ),
         memory=cell,
         head=ActorCritic(
-            actor=TwoLayers(cell.outputs, head_size, actions, scale=0.01, keys=(keys[0], keys[1])),
-            critic=TwoLayers(cell.outputs, head_size, 1, scale=1.0, keys=(keys[2], keys[3])),
+            actor=_layers(cell.outputs, head_size, actions, 0.01, (keys[0], keys[1])),
+            critic=_layers(cell.outputs, head_size, 1, 1.0, (keys[2], keys[3])),
             log_std=None if is_discrete(action_space) else jnp.zeros(actions),
             action_space=action_space,
         ),
     )
+
+
+def _layers(
+    inputs: int, width: int, outputs: int, scale: float, keys: tuple[Array, Array]
+) -> Linear | TwoLayers:
+    """Two layers, or one where the hidden one has no width; `scale` is of the last."""
+    if not width:
+        return Linear(inputs, outputs, scale=scale, key=keys[1])
+    return TwoLayers(inputs, width, outputs, scale=scale, keys=keys)

@@ -20,6 +20,37 @@ def gae_by_hand(reward, value, next_value, terminated, truncated, discount, gae_
     return advantage
 
 
+def vtrace_by_hand(
+    ratio,
+    reward,
+    value,
+    next_value,
+    terminated,
+    truncated,
+    discount,
+    max_ratio=1.0,
+    max_trace=1.0,
+):
+    """Targets and advantages, `[time, env]`, by the sum of the definition, step for step."""
+    steps = len(reward)
+    done = terminated | truncated
+    rho, trace = np.minimum(ratio, max_ratio), np.minimum(ratio, max_trace)
+    bootstrap = discount * np.where(terminated, 0, next_value)
+    delta = rho * (reward + bootstrap - value)
+    target = value.copy()
+    for env in np.ndindex(value.shape[1:]):
+        for start in range(steps):
+            weight = 1.0
+            for t in range(start, steps):
+                target[(start, *env)] += weight * delta[(t, *env)]
+                if done[(t, *env)]:
+                    break
+                weight *= discount * trace[(t, *env)]
+    later = np.concatenate([target[1:], next_value[-1:]])
+    goes_on = discount * np.where(terminated, 0, np.where(truncated, next_value, later))
+    return target, rho * (reward + goes_on - value)
+
+
 def episodes(env, steps):
     """What happens in `steps` steps from the beginning of an episode.
 
@@ -33,15 +64,19 @@ def episodes(env, steps):
     return time, reward, ends & (env.length <= span), ends & (env.limit <= span)
 
 
-def values(network, env, time, seen):
+def values(network, env, time, seen, clip=np.inf):
     """The values along these steps, of what follows each, and of what would after the last.
 
     **Arguments:**
 
     - `time`: see `episodes`; the first is 0.
     - `seen`: an observation as the network reads it.
+    - `clip`: what its rewards are clipped to.
     """
-    rewards = [0.0, *(float(Tape.reward(jnp.int32(t + 1))) for t in range(max(time) + 1))]
+    rewards = [
+        0.0,
+        *(min(clip, float(Tape.reward(jnp.int32(t + 1)))) for t in range(max(time) + 1)),
+    ]
 
     def inputs(t, begin):
         # The action is always 0, and reading it is zero where an episode begins.

@@ -69,6 +69,32 @@ def _ppo_solver(memory, gradient):
     )
 
 
+def _r2ac(name, memory, gradient, words, first=False, memory_options=None):
+    sizes = {"num_envs": 4, "unroll_length": 8, "lag": 1, "head_size": 6, "encoder_size": 6}
+    recipe = zoo.spec(memory, hidden=5, **(memory_options or {}))
+    agent = agents.R2AC(**_TASK, **sizes, memory=recipe, gradient=gradient)
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in sizes.items())
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm r2ac {_WORDS} {flags} --memory {memory} --hidden 5 {words}",
+        solver=_r2ac_solver("rtu") if first else None,
+        memoryless=_r2ac_solver("mlp") if first else None,
+        steps=60_000,
+        first=first,
+    )
+
+
+def _r2ac_solver(memory):
+    return agents.R2AC(
+        env="t_maze",
+        env_options={"corridor": 1},
+        memory=zoo.spec(memory, hidden=16),
+        reward_clip=None,
+        learning_rate=3e-3,
+    )
+
+
 def _tabular(name, rule, first=False):
     agent = agents.Tabular(**_TASK, rule=rule, trace_decay=0.8, rollout_length=40)
     options = {"corridor": 1, "max_steps_in_episode": 20}
@@ -128,6 +154,15 @@ CASES = [
     ),
     _ppo("ppo tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
+    _r2ac("r2ac rtrl", "elstm", agents.RTRL(segment=None), "", first=True),
+    _r2ac("r2ac tbptt", "lstm", agents.TBPTT(8), "--gradient tbptt --segment 8"),
+    _r2ac(
+        "r2ac snap1",
+        "felstm",
+        agents.RTRL(segment=4),
+        "--memory-options sensitivity=snap1 --segment 4",
+        memory_options={"sensitivity": "snap1"},
+    ),
     _tabular("sarsa", "sarsa", first=True),
     _tabular("q_learning", "q_learning"),
     _streaming_td(

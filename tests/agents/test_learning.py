@@ -10,9 +10,9 @@ import pytest
 from agents.envs.core.statistics import RunningStatistics
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
-from agents.learning.returns import discounted_return, gae, next_values, running_return
-from agents.learning.segments import to_segments, to_starts
-from tests.agents.by_hand import gae_by_hand
+from agents.learning.returns import discounted_return, gae, next_values, running_return, vtrace
+from agents.learning.segments import from_segments, to_segments, to_starts
+from tests.agents.by_hand import gae_by_hand, vtrace_by_hand
 
 
 def test_gae_by_hand():
@@ -42,6 +42,39 @@ def test_gae_equals_the_loop_with_both_ways_to_end():
     )
     expected = gae_by_hand(reward, value, following, terminated, truncated, 0.97, 0.9)
     np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("max_ratio", "max_trace"), [(1.0, 1.0), (2.0, 0.7)])
+def test_vtrace_equals_the_loop_with_both_ways_to_end(max_ratio, max_trace):
+    rng = np.random.default_rng(1)
+    reward, value, final = rng.normal(size=(3, 40, 5))
+    ratio = np.exp(rng.normal(size=(40, 5)))
+    terminated, truncated = rng.random((2, 40, 5)) < 0.15
+    later = np.concatenate([value[1:], final[:1]])
+    following = np.where(terminated | truncated, final, later)
+    found = vtrace(
+        *map(jnp.asarray, (ratio, reward, value, following, terminated, truncated)),
+        discount=0.97,
+        max_ratio=max_ratio,
+        max_trace=max_trace,
+    )
+    expected = vtrace_by_hand(
+        ratio, reward, value, following, terminated, truncated, 0.97, max_ratio, max_trace
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_vtrace_of_the_policy_that_acted_is_gae_without_lambda():
+    rng = np.random.default_rng(2)
+    reward, value = map(jnp.asarray, rng.normal(size=(2, 30, 2)))
+    terminated, truncated = (jnp.asarray(x) for x in rng.random((2, 30, 2)) < 0.1)
+    final = jnp.asarray(rng.normal(size=(30, 2)))
+    following = next_values(value, final[-1], terminated | truncated, final)
+    rest = reward, value, following, terminated, truncated
+    target, advantage = vtrace(jnp.ones((30, 2)), *rest, discount=0.9)
+    expected = gae(*rest, discount=0.9, gae_lambda=1.0)
+    np.testing.assert_allclose(advantage, expected, atol=1e-12)
+    np.testing.assert_allclose(target, expected + value, atol=1e-12)
 
 
 def test_next_values_take_the_final_observation_where_an_episode_ends():
@@ -99,6 +132,7 @@ def test_segments_are_contiguous_and_ordered_as_their_starts():
     rollout = jnp.arange(time * envs).reshape(time, envs)
     segments = to_segments({"a": rollout, "b": jnp.zeros((time, envs, 5))}, length)
     assert segments["b"].shape == (length, 9, 5)
+    jax.tree.map(np.testing.assert_array_equal, from_segments(segments["a"], envs), rollout)
     segments = segments["a"]
     assert segments.shape == (length, time // length * envs)
     np.testing.assert_array_equal(segments[0], to_starts(rollout[::length]))

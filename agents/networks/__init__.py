@@ -1,6 +1,12 @@
 """Networks with a memory, and the distributions of actions; no algorithm."""
 
-from agents.networks.distributions import Categorical, Distribution, Gaussian, MultiCategorical
+from agents.networks.distributions import (
+    Categorical,
+    Distribution,
+    Gaussian,
+    MultiCategorical,
+    TanhGaussian,
+)
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs
 from agents.networks.layers import Linear, TwoLayers
@@ -19,6 +25,7 @@ __all__ = [
     "PolicyHead",
     "Recurrent",
     "SparseLayers",
+    "TanhGaussian",
     "TwoLayers",
     "ValueHead",
     "actor_critic",

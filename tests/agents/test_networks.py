@@ -9,7 +9,14 @@ from gymnax.environments import spaces
 
 import zoo
 from agents.envs import MultiDiscrete
-from agents.networks import Categorical, Gaussian, Inputs, MultiCategorical, actor_critic
+from agents.networks import (
+    Categorical,
+    Gaussian,
+    Inputs,
+    MultiCategorical,
+    TanhGaussian,
+    actor_critic,
+)
 from agents.networks.spaces import encode, is_discrete, width
 
 
@@ -63,6 +70,53 @@ def test_gaussian_against_scipy():
     draws = jax.vmap(policy.sample)(jax.random.split(jax.random.key(0), 20_000))
     np.testing.assert_allclose(draws.std(0), np.exp(log_std), rtol=0.02)
     np.testing.assert_allclose(-jnp.mean(jax.vmap(policy.log_prob)(draws)), policy.entropy(), 0.02)
+
+
+def squashed(mean, log_std, low=-1.0, high=3.0):
+    mean, log_std = jnp.asarray(mean), jnp.asarray(log_std)
+    center, half = (jnp.full(mean.shape, x / 2, mean.dtype) for x in (low + high, high - low))
+    return TanhGaussian(mean, log_std, center, half)
+
+
+def test_a_squashed_gaussian_has_the_density_of_its_actions():
+    """Integrated over the box: its mass, its entropy, and what a draw gives on average."""
+    means, log_stds = np.array([0.3, -1.5, 0.0]), np.array([-0.5, 0.0, -1.6])
+    half_steps = (np.arange(200_000) + 0.5) / 200_000
+    actions = -1 + 4 * half_steps
+    for mean, log_std in zip(means, log_stds, strict=True):
+        policy = squashed([mean], [log_std])
+        log_p = np.asarray(jax.vmap(policy.log_prob)(jnp.asarray(actions)[:, None]))
+        mass = np.exp(log_p) * 4 / len(actions)
+        np.testing.assert_allclose(mass.sum(), 1, atol=1e-6)
+        np.testing.assert_allclose(policy.entropy(), -(mass * log_p).sum(), atol=1e-5)
+        below = mass[actions < policy.mode()[0]].sum()
+        np.testing.assert_allclose(below, 0.5, atol=1e-4)
+    policy = squashed(means, log_stds)
+    found, log_p = jax.vmap(policy.sample_and_log_prob)(jax.random.split(jax.random.key(0), 20_000))
+    assert (jnp.abs(found - 1) < 2).all()
+    np.testing.assert_allclose(log_p, jax.vmap(policy.log_prob)(found), rtol=1e-8)
+    np.testing.assert_allclose(-log_p.mean(), policy.entropy(), rtol=0.02)
+
+
+def test_a_squashed_gaussian_is_finite_at_the_borders_of_its_box(float32):
+    """Also far outside of the mean, where tanh rounds to 1; and so are its gradients."""
+
+    def of(mean, action):
+        policy = squashed(mean, jnp.zeros(2, jnp.float32))
+        drawn, log_p = policy.sample_and_log_prob(jax.random.key(0))
+        assert drawn.dtype == jnp.float32
+        return policy.log_prob(action) + log_p + policy.entropy()
+
+    for mean, action in (([30.0, -30.0], [3.0, -1.0]), ([0.0, 0.0], [-1.0, 3.0])):
+        value, slope = jax.value_and_grad(of)(jnp.array(mean), jnp.array(action))
+        assert np.isfinite(value) and np.isfinite(slope).all()
+    # Exact where a density of the action's rounded value cannot be: u = 12 is 1 in float32.
+    far = squashed(jnp.array([12.0]), jnp.array([-9.0]), -1.0, 1.0)
+    _, log_p = far.sample_and_log_prob(jax.random.key(0))
+    slope = 2 * (np.log(2) - 12)
+    noise = jax.random.normal(jax.random.key(0), (1,), jnp.float32)[0]
+    expected = -0.5 * noise**2 + 9 - 0.5 * np.log(2 * np.pi) - slope
+    np.testing.assert_allclose(log_p, expected, rtol=1e-4)
 
 
 def test_encoding_of_spaces():
@@ -152,6 +206,14 @@ def test_continuous_actions_have_a_deviation_of_their_own():
     np.testing.assert_array_equal(policy.log_std, [0, 0])
 
 
+def test_heads_without_a_hidden_layer_are_linear():
+    head = network(head_size=0).head
+    y = jnp.arange(10.0)
+    policy, value = head(y)
+    np.testing.assert_allclose(policy.logits, head.actor.w @ y, rtol=1e-12)
+    np.testing.assert_allclose(value, (head.critic.w @ y)[0], rtol=1e-12)
+
+
 def test_bad_widths_are_named():
-    with pytest.raises(ValueError, match=r"`head_size` \(=0\) must be a whole number of at least"):
-        network(head_size=0)
+    with pytest.raises(ValueError, match=r"`head_size` \(=-1\) must be a whole number of at least"):
+        network(head_size=-1)

@@ -3,14 +3,16 @@
 from agents import envs
 from agents.acting import Policy
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.algorithms import PPO, R2AC, StreamingTD, Tabular, register
+from agents.algorithms import DQN, PPO, PQN, R2AC, StreamingTD, Tabular, register
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.networks import Recurrent
 from agents.running import TrainingDiverged, TrainResult, load_policy, train
 
 __all__ = [
     "BPTT",
+    "DQN",
     "PPO",
+    "PQN",
     "R2AC",
     "RTRL",
     "TBPTT",

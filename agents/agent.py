@@ -1,6 +1,8 @@
 """What every agent is: settings with pure functions, a state, and a report."""
 
 import abc
+import difflib
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -76,6 +78,51 @@ class AbstractAgent(abc.ABC):
 
     def check(self) -> None:  # noqa: B027 - most agents have rules, not all
         """Raise `ValueError` or `TypeError` naming a setting, its value and the rule it breaks."""
+
+    @classmethod
+    def presets(cls) -> Mapping[str, Mapping[str, Any]]:
+        """Name sets of settings, such as those of a paper; none by default.
+
+        They are defaults to start from, in `preset` and behind `--preset` on the command line.
+        """
+        return {}
+
+    @classmethod
+    def preset(cls, name: str, **settings: Any) -> "AbstractAgent":
+        """Make an agent of named settings.
+
+        ```python
+        dqn = agents.DQN.preset("memoroids", env="RepeatFirstEasy", batch_steps=500)
+        ```
+
+        **Arguments:**
+
+        - `name`: one of `presets()`.
+        - `settings`: what is set besides, or in place of what the name stands for.
+
+        **Raises:**
+
+        `ValueError` for an unknown name; and what the agent raises.
+        """
+        return cls(**{**cls.named_settings(name), **settings})
+
+    @classmethod
+    def named_settings(cls, name: str) -> Mapping[str, Any]:
+        """Return the settings that a name stands for.
+
+        **Raises:**
+
+        `ValueError` for a name that is not one of `presets()`.
+        """
+        known = cls.presets()
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            listed = ", ".join(known) or "none"
+            raise ValueError(
+                f"`preset` (={name!r}) is not one of {cls.__name__}, which has: {listed}.{hint}"
+            )
+        return known[name]
 
     @cached_property
     def environment(self) -> tuple[Environment, Any]:

@@ -4,6 +4,7 @@ from agents.acting.actor import Actor, ActorState, Transition, episode_statistic
 from agents.acting.behavior import AbstractBehavior, ByChance, ByPolicy, Decision
 from agents.acting.episodes import evaluate
 from agents.acting.policy import Policy
+from agents.acting.values import ByValues
 
 __all__ = [
     "AbstractBehavior",
@@ -11,6 +12,7 @@ __all__ = [
     "ActorState",
     "ByChance",
     "ByPolicy",
+    "ByValues",
     "Decision",
     "Policy",
     "Transition",

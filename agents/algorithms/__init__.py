@@ -1,9 +1,22 @@
 """Learning algorithms: the settings, iteration and loss of each."""
 
+from agents.algorithms.dqn import DQN
 from agents.algorithms.names import agent_class, name_of, names, register
 from agents.algorithms.ppo import PPO
+from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 
-__all__ = ["PPO", "R2AC", "StreamingTD", "Tabular", "agent_class", "name_of", "names", "register"]
+__all__ = [
+    "DQN",
+    "PPO",
+    "PQN",
+    "R2AC",
+    "StreamingTD",
+    "Tabular",
+    "agent_class",
+    "name_of",
+    "names",
+    "register",
+]

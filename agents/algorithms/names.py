@@ -6,13 +6,17 @@ import inspect
 from typing import Any
 
 from agents.agent import AbstractAgent
+from agents.algorithms.dqn import DQN
 from agents.algorithms.ppo import PPO
+from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
+    "dqn": DQN,
     "ppo": PPO,
+    "pqn": PQN,
     "r2ac": R2AC,
     "streaming_td": StreamingTD,
     "tabular": Tabular,

@@ -53,14 +53,15 @@ def parse_command(words: Sequence[str]) -> Any:
 
     **Raises:**
 
-    `ValueError` or `ImportError` for an algorithm or a module that is not there; `SystemExit` where
-    the words make no command, and for `--help`.
+    `ValueError` or `ImportError` for an algorithm, a preset or a module that is not there;
+    `SystemExit` where the words make no command, and for `--help`.
     """
     # What is imported may register an algorithm, and the algorithm has the options: both are to be
     # known before the words can be read as a whole.
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--import", action="append", default=[], dest="imports")
     early.add_argument("--algorithm", default="ppo")
+    early.add_argument("--preset")
     chosen, _ = early.parse_known_args(list(words))
     sys.path.insert(0, os.getcwd())  # a module of the user's stands where the command is given
     try:
@@ -68,7 +69,7 @@ def parse_command(words: Sequence[str]) -> Any:
             importlib.import_module(module)
     finally:
         sys.path.remove(os.getcwd())
-    train = train_command(agent_class(chosen.algorithm))
+    train = train_command(agent_class(chosen.algorithm), chosen.preset)
     return tyro.cli(
         Union[train, Evaluate, Play, Compare, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
         prog="python -m agents",

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import textwrap
@@ -85,6 +86,13 @@ class MemoryOptions:
         credit = {} if self.credit is None else {"credit": self.credit}
         return zoo.Spec(self.memory, self.hidden, self.layers, options, **credit)
 
+    @classmethod
+    def standing_for(cls, memory: zoo.Spec) -> "MemoryOptions":
+        """Return the options whose recipe is this one."""
+        texts = tuple(f"{name}={value!r}" for name, value in memory.options.items())
+        credit: Any = None if memory.credit == "layerwise" else memory.credit
+        return cls(memory.name, memory.hidden, memory.layers, credit, texts)
+
 
 @dataclass(frozen=True)
 class GradientOptions:
@@ -127,11 +135,16 @@ _GROUPS = {
 }
 
 
-def options_of(kind: type[AbstractAgent]) -> type:
+def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     """Make the options of an algorithm, as a dataclass for tyro.
 
-    They are read off its fields, their defaults and their docstrings.
+    They are read off its fields, their docstrings, and their defaults or those of a preset.
+
+    **Raises:**
+
+    `ValueError` for a preset that the algorithm does not have.
     """
+    given = {} if preset is None else kind.named_settings(preset)
     annotations, docs = typing.get_type_hints(kind), field_docs(kind)
     options = []
     for setting in dataclasses.fields(kind):
@@ -140,13 +153,17 @@ def options_of(kind: type[AbstractAgent]) -> type:
         annotation, default = annotations[setting.name], setting.default
         if setting.default_factory is not dataclasses.MISSING:
             default = field(default_factory=setting.default_factory)
+        default = given.get(setting.name, default)
         if setting.name == "env":
             annotation = str
         elif setting.name == "env_options":
             annotation, default = KeyValues, ()
         elif annotation in _GROUPS:
             group = _GROUPS[annotation]
-            options.append((setting.name, group, field(default_factory=group)))
+            make: Any = group
+            if isinstance(default, zoo.Spec):
+                make = functools.partial(MemoryOptions.standing_for, default)
+            options.append((setting.name, group, field(default_factory=make)))
             continue
         elif annotation is int:
             annotation = Count

@@ -41,8 +41,11 @@ class RunOptions:
     """How to report progress; auto is a bar on a terminal and lines elsewhere."""
 
 
-def train_command(kind: type[AbstractAgent]) -> type:
-    """Make the command that trains an algorithm, a dataclass for tyro, called with a console."""
+def train_command(kind: type[AbstractAgent], preset: str | None = None) -> type:
+    """Make the command that trains an algorithm, a dataclass for tyro, called with a console.
+
+    A preset of the algorithm's gives its options other defaults.
+    """
     fields: list[Any] = [
         (
             "algorithm",
@@ -52,7 +55,18 @@ def train_command(kind: type[AbstractAgent]) -> type:
             ],
             "ppo",
         ),
-        ("agent", options_of(kind)),
+        (
+            "preset",
+            Annotated[
+                str | None,
+                tyro.conf.arg(
+                    help="Settings to start from, for each of which another may be given; "
+                    f"{kind.__name__} has: {', '.join(kind.presets()) or 'none'}."
+                ),
+            ],
+            None,
+        ),
+        ("agent", options_of(kind, preset)),
         ("running", RunOptions),
     ]
     if any(f.name == "anneal_steps" for f in dataclasses.fields(kind)):

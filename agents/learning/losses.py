@@ -1,7 +1,7 @@
-"""The terms of the policy-gradient losses, each a function of plain arrays."""
+"""The terms of losses, each a function of plain arrays."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 
 def clipped_surrogate(
@@ -46,3 +46,11 @@ def value_loss(
 def standardize(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """Shift and scale to zero mean and unit variance; every entry counts, there is no padding."""
     return (x - jnp.mean(x)) / (jnp.std(x) + 1e-8)
+
+
+def masked_mean(x: Float[Array, "*batch"], mask: Bool[Array, "*batch"]) -> Float[Array, ""]:
+    """Average what the mask says; 0 where it says nothing.
+
+    What is masked is not read, and no gradient comes from it.
+    """
+    return jnp.sum(jnp.where(mask, x, 0)) / jnp.maximum(jnp.sum(mask), 1)

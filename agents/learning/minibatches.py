@@ -24,23 +24,26 @@ def epochs_of_minibatches(
     *,
     epochs: int,
     minibatches: int,
+    first: str = "ratio_error",
     key: Array,
 ) -> tuple[PyTree, PyTree, Metrics]:
     """Pass several times over the segments of a rollout, in random minibatches.
 
     **Arguments:**
 
-    - `loss`: `(network, sample, carry) -> (loss, metrics)`; metrics hold `ratio_error`.
+    - `loss`: `(network, sample, carry) -> (loss, metrics)`.
     - `optimizer`: an optax optimizer.
     - `learner`: the network and the optimizer's state.
     - `sample`: the segments, leading axes `[time, segment]`.
     - `carries`: `(network, epoch) -> carries` at the segments' starts, leading axis `[segment]`.
     - `epochs`, `minibatches`: number of passes, and of parts per pass.
+    - `first`: a metric which is that of the first minibatch, before anything has moved: it tells
+      whether what is learned from is what acted.
 
     **Returns:**
 
     `(network, optimizer_state, metrics)`: metrics are means over all minibatches, with the
-    `gradient_norm` before clipping; `ratio_error` is that of the first minibatch.
+    `gradient_norm` before clipping.
     """
     segments = jax.tree.leaves(sample)[0].shape[1]
 
@@ -60,8 +63,8 @@ def epochs_of_minibatches(
 
     inputs = (jax.random.split(key, epochs), jnp.arange(epochs))
     (network, optimizer_state), metrics = jax.lax.scan(epoch, learner, inputs)
-    first = metrics["ratio_error"][0, 0]
-    return network, optimizer_state, jax.tree.map(jnp.mean, metrics) | {"ratio_error": first}
+    before = {first: metrics[first][0, 0]}
+    return network, optimizer_state, jax.tree.map(jnp.mean, metrics) | before
 
 
 def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:

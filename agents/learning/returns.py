@@ -58,6 +58,31 @@ def gae(
     return scan.linear(carry_on.astype(delta.dtype), delta, reverse=True)
 
 
+def lambda_return(
+    reward: Reward,
+    next_value: Reward,
+    terminated: Flag,
+    truncated: Flag,
+    *,
+    discount: float,
+    trace_decay: float,
+) -> Reward:
+    """Return the λ-return: the mean of all n-step returns, n by a geometric law.
+
+    `G_t = r_t + γ (1 - terminated_t) ((1 - λ) V(next)_t + λ G_{t+1})`. Where an episode ends, and
+    after the last step, V(next) stands for `G_{t+1}`: only a termination stops bootstrapping. For
+    `next_value` see `next_values`; with `max_a Q` for V it is Peng's Q(λ).
+
+    Source: Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, section 12.1.
+    """
+    following = discount * jnp.where(terminated, 0, next_value)
+    goes_on = ~(terminated | truncated)
+    goes_on = goes_on.at[-1].set(False)
+    carry_on = discount * trace_decay * goes_on
+    base = reward + jnp.where(goes_on, 1 - trace_decay, 1) * following
+    return scan.linear(carry_on.astype(base.dtype), base, reverse=True)
+
+
 def running_return(
     reward: Reward, begin: Flag, before: Float[Array, "*batch"], *, discount: float
 ) -> Reward:

@@ -10,10 +10,12 @@ from agents.networks.distributions import (
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs
 from agents.networks.layers import Linear, TwoLayers
-from agents.networks.recurrent import Recurrent, actor_critic
+from agents.networks.recurrent import Recurrent, actor_critic, around_memory
 from agents.networks.sparse import SparseLayers, sparse_recurrent
+from agents.networks.values import ActionValues, q_network
 
 __all__ = [
+    "ActionValues",
     "ActorCritic",
     "Categorical",
     "Distribution",
@@ -29,5 +31,7 @@ __all__ = [
     "TwoLayers",
     "ValueHead",
     "actor_critic",
+    "around_memory",
+    "q_network",
     "sparse_recurrent",
 ]

@@ -39,6 +39,49 @@ class Encoder(eqx.Module):
         return jax.nn.relu(self.linear(x))
 
 
+def layer_norm(x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Shift and scale a vector to mean 0 and variance 1; there is nothing to learn."""
+    centered = x - jnp.mean(x)
+    return centered * jax.lax.rsqrt(jnp.mean(centered**2) + 1e-5)
+
+
+class Layer(eqx.Module):
+    """A linear layer, normalized or not, with a leaky ReLU."""
+
+    linear: Linear
+    normalized: bool = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return `leaky_relu(layer_norm(W x + b))`."""
+        x = self.linear(x)
+        return jax.nn.leaky_relu(layer_norm(x) if self.normalized else x)
+
+
+class Layers(eqx.Module):
+    """Hidden layers of one width, any number of them."""
+
+    layers: tuple[Layer, ...]
+
+    def __init__(self, inputs: int, width: int, count: int, *, normalized: bool, key: Array):
+        """**Arguments:**
+
+        - `inputs`, `width`: of what comes in, and of every layer.
+        - `count`: how many layers; 0 for none.
+        - `normalized`: see `Layer`.
+        """
+        widths = [inputs, *[width] * count]
+        self.layers = tuple(
+            Layer(Linear(n, width, key=k), normalized)
+            for n, k in zip(widths[:-1], jax.random.split(key, max(count, 1)), strict=False)
+        )
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """Return the output of the last layer."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
 class TwoLayers(eqx.Module):
     """A hidden layer of some width with a ReLU, and a linear layer whose weights have a scale."""
 

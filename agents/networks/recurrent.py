@@ -75,6 +75,50 @@ def _beginning(inputs: Inputs, begin: Any) -> Inputs:
     return eqx.tree_at(lambda i: i.begin, inputs, inputs.begin | begin)
 
 
+def around_memory(
+    observation_space: Any,
+    action_space: Any,
+    memory: zoo.Spec,
+    *,
+    encoder: Callable[[int], Callable[[Array], Array]] | None,
+    encoder_size: int,
+    encoder_credit: str = "segment",
+    head: Callable[[int], Callable[[Array], Any]],
+    previous_action: bool = False,
+    previous_reward: bool = False,
+    key: Array,
+) -> Recurrent:
+    """Put a memory between what is read of the inputs and a head.
+
+    **Arguments:**
+
+    - `observation_space`, `action_space`: gymnax spaces.
+    - `memory`: recipe of the memory.
+    - `encoder`: makes what stands in front of the memory, given how many numbers are read; `None`
+      for nothing, so that the memory reads them itself.
+    - `encoder_size`: how many numbers the encoder gives.
+    - `encoder_credit`: `"segment"` puts it among the features, where it learns from the present
+      segment in the RTRL forms; `"exact"` makes it a part of the memory, see `zoo.Fronted`.
+    - `head`: makes the head, given the width of the memory's output.
+    - `previous_action`, `previous_reward`: whether they are read too.
+    - `key`: for the memory.
+
+    **Raises:**
+
+    `TypeError` for a space that is not supported.
+    """
+    numbers = width(observation_space) + width(action_space) * previous_action + previous_reward
+    front = None if encoder is None else encoder(numbers)
+    cell = memory.build(numbers if front is None else encoder_size, key)
+    if front is not None and encoder_credit == "exact":
+        cell, front = zoo.Fronted(front, cell, inputs=numbers), None
+    return Recurrent(
+        Features(front, observation_space, action_space, previous_action, previous_reward),
+        cell,
+        head(cell.outputs),
+    )
+
+
 def actor_critic(
     observation_space: Any,
     action_space: Any,
@@ -108,22 +152,29 @@ def actor_critic(
     check_counts(0, encoder_size=encoder_size, head_size=head_size)
     encoder_key, memory_key, *keys = jax.random.split(key, 6)
     actions = width(action_space)
-    numbers = width(observation_space) + actions * previous_action + previous_reward
-    encoder = Encoder(Linear(numbers, encoder_size, key=encoder_key)) if encoder_size else None
-    cell = memory.build(encoder_size or numbers, memory_key)
-    if encoder is not None and encoder_credit == "exact":
-        cell, encoder = zoo.Fronted(encoder, cell, inputs=numbers), None
-    return Recurrent(
-        features=Features(
-            encoder, observation_space, action_space, previous_action, previous_reward
-        ),
-        memory=cell,
-        head=ActorCritic(
-            actor=_layers(cell.outputs, head_size, actions, 0.01, (keys[0], keys[1])),
-            critic=_layers(cell.outputs, head_size, 1, 1.0, (keys[2], keys[3])),
+
+    def encoder(numbers: int) -> Encoder:
+        return Encoder(Linear(numbers, encoder_size, key=encoder_key))
+
+    def head(outputs: int) -> ActorCritic:
+        return ActorCritic(
+            actor=_layers(outputs, head_size, actions, 0.01, (keys[0], keys[1])),
+            critic=_layers(outputs, head_size, 1, 1.0, (keys[2], keys[3])),
             log_std=None if is_discrete(action_space) else jnp.zeros(actions),
             action_space=action_space,
-        ),
+        )
+
+    return around_memory(
+        observation_space,
+        action_space,
+        memory,
+        encoder=encoder if encoder_size else None,
+        encoder_size=encoder_size,
+        encoder_credit=encoder_credit,
+        head=head,
+        previous_action=previous_action,
+        previous_reward=previous_reward,
+        key=memory_key,
     )
 
 

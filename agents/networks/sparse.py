@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 import zoo
 from agents.networks.inputs import Features
+from agents.networks.layers import layer_norm
 from agents.networks.recurrent import Recurrent
 from agents.networks.spaces import width
 from zoo.parts.checks import check_counts
@@ -31,12 +32,6 @@ def sparse_weights(
     kept = max(1, round((1 - sparsity) * inputs))
     rank = jnp.argsort(jnp.argsort(jax.random.uniform(place_key, shape), axis=1), axis=1)
     return jnp.where(rank < kept, jax.random.uniform(weight_key, shape, float, -bound, bound), 0)
-
-
-def layer_norm(x: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Shift and scale a vector to mean 0 and variance 1; there is nothing to learn."""
-    centered = x - jnp.mean(x)
-    return centered * jax.lax.rsqrt(jnp.mean(centered**2) + 1e-5)
 
 
 class SparseLinear(eqx.Module):

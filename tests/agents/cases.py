@@ -95,6 +95,83 @@ def _r2ac_solver(memory):
     )
 
 
+def _pqn(name, gradient, words, first=False):
+    sizes = {"num_envs": 4, "rollout_length": 16, "minibatches": 2, "epochs": 2}
+    widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
+    agent = agents.PQN(
+        **_TASK, **sizes, **widths, memory=zoo.spec("rtu", hidden=5), gradient=gradient
+    )
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in (sizes | widths).items())
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm pqn {_WORDS} {flags} --hidden 5 {words}",
+        solver=_pqn_solver("rtu", gradient) if first else None,
+        memoryless=_pqn_solver("mlp", gradient) if first else None,
+        steps=40_000,
+        first=first,
+    )
+
+
+def _pqn_solver(memory, gradient):
+    return agents.PQN(
+        env="t_maze",
+        env_options={"corridor": 1, "max_steps_in_episode": 20},
+        memory=zoo.spec(memory, hidden=16),
+        gradient=gradient,
+        num_envs=32,
+        rollout_length=16,
+        learning_rate=3e-3,
+        discount=0.9,
+        epsilon_steps=20_000,
+        encoder_size=16,
+        head_size=16,
+    )
+
+
+def _dqn(name, sampling, first=False):
+    sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 256, "warm_up": 64}
+    sample = {"batch_steps": 32, "segment": 4, "burn_in": 2}
+    widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
+    agent = agents.DQN(
+        **_TASK, **sizes, **sample, **widths, memory=zoo.spec("rtu", hidden=5), sampling=sampling
+    )
+    numbers = sizes | sample | widths
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in numbers.items())
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm dqn {_WORDS} {flags} --hidden 5 --sampling {sampling}",
+        solver=_dqn_solver("rtu", sampling),
+        memoryless=_dqn_solver("mlp", sampling) if first else None,
+        steps=16_000,
+        first=first,
+    )
+
+
+def _dqn_solver(memory, sampling):
+    return agents.DQN(
+        env="t_maze",
+        env_options={"corridor": 1, "max_steps_in_episode": 20},
+        memory=zoo.spec(memory, hidden=16),
+        sampling=sampling,
+        num_envs=8,
+        rollout_length=16,
+        updates=4,
+        batch_steps=128,
+        segment=8,
+        burn_in=4,
+        warm_up=1000,
+        epsilon=0.5,
+        epsilon_steps=10_000,
+        learning_rate=3e-3,
+        target_kept=0.97,
+        discount=0.9,
+        encoder_size=16,
+        head_size=16,
+    )
+
+
 def _tabular(name, rule, first=False):
     agent = agents.Tabular(**_TASK, rule=rule, trace_decay=0.8, rollout_length=40)
     options = {"corridor": 1, "max_steps_in_episode": 20}
@@ -163,6 +240,11 @@ CASES = [
         "--memory-options sensitivity=snap1 --segment 4",
         memory_options={"sensitivity": "snap1"},
     ),
+    _pqn("pqn rtrl", agents.RTRL(4), "--gradient rtrl --segment 4", first=True),
+    _pqn("pqn tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
+    _pqn("pqn bptt", agents.BPTT(), "--gradient bptt"),
+    _dqn("dqn tape", "tape", first=True),
+    _dqn("dqn burn_in", "burn_in"),
     _tabular("sarsa", "sarsa", first=True),
     _tabular("q_learning", "q_learning"),
     _streaming_td(

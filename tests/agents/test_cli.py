@@ -12,7 +12,7 @@ from PIL import Image
 
 import agents
 import zoo
-from agents import BPTT, PPO, RTRL, TBPTT, Tabular
+from agents import BPTT, DQN, PPO, PQN, RTRL, TBPTT, Tabular
 from agents.algorithms import agent_class
 from agents.cli import main
 from agents.cli.main import parse_command
@@ -74,12 +74,24 @@ def test_every_option_of_the_algorithm_is_passed_on():
     )
 
 
+def test_a_preset_changes_the_defaults_and_what_is_given_besides_wins():
+    words = "train --algorithm dqn --preset memoroids --env RepeatFirstEasy --out a --updates 4"
+    command = parse_command(words.split())
+    made = make_agent(DQN, command.agent)
+    assert made == DQN.preset("memoroids", env="RepeatFirstEasy", updates=4)
+    assert (made.batch_steps, made.updates, made.memory.name) == (1000, 4, "ffm")
+    with pytest.raises(ValueError, match=r"`preset` \(='memoroid'\) .* DQN.* Did you mean memoro"):
+        parse_command([*words.replace("memoroids", "memoroid").split()])
+    with pytest.raises(ValueError, match=r"`preset` \(='fast'\) is not one of PPO, .*: none\.$"):
+        parse_command(["train", "--preset", "fast"])
+
+
 def test_an_algorithm_has_the_options_of_its_own_fields():
     agent = build("--env gravity --rule q_learning --rollout-length 1e4 --epsilon 0.2", "tabular")
     assert agent == Tabular(env="gravity", rule="q_learning", rollout_length=10_000, epsilon=0.2)
 
 
-@pytest.mark.parametrize("kind", [PPO, Tabular])
+@pytest.mark.parametrize("kind", [DQN, PPO, PQN, Tabular])
 def test_every_field_has_its_docstring(kind):
     assert set(field_docs(kind)) >= {name for name in kind.__dataclass_fields__ if name != "_"}
 

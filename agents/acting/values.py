@@ -1,0 +1,67 @@
+"""Acting by the values of actions, and keeping what replay needs."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from agents.acting.behavior import AbstractBehavior, Decision
+from agents.networks import Inputs
+from agents.networks.values import value_of
+
+
+class ByValues(AbstractBehavior):
+    """Takes the action of the highest value; of drawn ones a share is uniformly random.
+
+    Keeps the value of the action and the highest one, and the highest of final observations.
+
+    **Attributes:**
+
+    - `network`: its output is a value for each action; see `agents.networks.ActionValues`.
+    - `epsilon`: ε, the share.
+    """
+
+    network: Any
+    epsilon: Float[Array, ""]
+
+    def init_state(self) -> Any:
+        return self.network.init_state()
+
+    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
+        state, values = jax.vmap(self.network.step)(state, inputs)
+        action = jnp.argmax(values, axis=-1).astype(inputs.action.dtype)
+        if key is not None:
+            share_key, action_key = jax.random.split(key)
+            drawn = jax.random.randint(action_key, action.shape, 0, values.shape[-1], action.dtype)
+            explores = jax.random.uniform(share_key, action.shape, jnp.float32) < self.epsilon
+            action = jnp.where(explores, drawn, action)
+        return state, Decision(action, (value_of(values, action), jnp.max(values, axis=-1)))
+
+    def at_end(self, state: Any, inputs: Inputs) -> Array:
+        _, values = jax.vmap(self.network.step)(state, inputs)
+        return jnp.max(values, axis=-1)
+
+
+def linear_fall(steps: Int[Array, ""], start: float, end: float, duration: int) -> Float[Array, ""]:
+    """Return a share that falls linearly over so many steps, and is constant before and after."""
+    done = jnp.clip(steps / jnp.float32(duration), 0, 1)
+    return (start + (end - start) * done).astype(jnp.float32)
+
+
+class Recorded(AbstractBehavior):
+    """Acts as another behavior does, and keeps what is seen at the end of an episode instead of
+    what that behavior makes of it: replay needs the observation.
+    """
+
+    behavior: AbstractBehavior
+
+    def init_state(self) -> Any:
+        return self.behavior.init_state()
+
+    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
+        state, decision = self.behavior(state, inputs, key)
+        return state, Decision(decision.action)
+
+    def at_end(self, state: Any, inputs: Inputs) -> Inputs:
+        return inputs

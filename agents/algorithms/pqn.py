@@ -1,0 +1,264 @@
+"""Parallelized Q-learning with a memory and a choice of gradient, without replay."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PyTree
+
+import zoo
+from agents.acting import ActorState, ByValues, Policy, episode_statistics
+from agents.acting.values import linear_fall
+from agents.agent import AbstractAgent, AgentState, Metrics, Report
+from agents.envs import needs_previous_action
+from agents.learning.gradients import (
+    RTRL,
+    AbstractGradient,
+    Gradient,
+    check_encoder_credit,
+    outputs,
+)
+from agents.learning.minibatches import epochs_of_minibatches
+from agents.learning.returns import lambda_return, next_values
+from agents.learning.segments import to_segments
+from agents.networks import Inputs, Recurrent, q_network
+from agents.networks.values import check_discrete, value_of
+from agents.settings import check_kind, check_numbers
+from zoo.parts.checks import check_counts
+
+
+class Learner(eqx.Module):
+    """What PQN learns."""
+
+    network: Recurrent
+    optimizer: PyTree
+
+
+class Actors(eqx.Module):
+    """What PQN carries for each environment: acting, and the gradient's carry at the same point."""
+
+    acting: ActorState
+    carry: PyTree
+
+
+class Sample(eqx.Module):
+    """What the loss needs of each step: leading axes `[time, env]` or `[time, segment]`."""
+
+    inputs: Inputs
+    action: Array
+    value: Float[Array, "..."]
+    target: Float[Array, "..."]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PQN(AbstractAgent):
+    r"""Parallelized Q-learning of a network with a memory: on-policy, normalized, without replay.
+
+    ```python
+    pqn = agents.PQN(env="RepeatPreviousEasy", memory=zoo.spec("rtu", hidden=96))
+    state, report = jax.jit(pqn.iterate)(pqn.init(key=jax.random.key(0)))
+    ```
+
+    Many environments are acted in ε-greedily; each rollout is learned from for some epochs and
+    forgotten. The targets are λ-returns of the values that acted, \( G_t = r_t + \gamma (1 - d_t)
+    ((1 - \lambda) \max_a Q(o_{t+1}, a) + \lambda G_{t+1}) \), and normalized layers stand in for a
+    target network.
+
+    **Raises:**
+
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
+
+    Source: Gallici et al. (2024), *Simplifying Deep Temporal Difference Learning*.
+    """
+
+    memory: zoo.Spec
+    """Recipe of the memory, `zoo.spec(...)`."""
+    gradient: Gradient = field(default_factory=RTRL)
+    """How far credit reaches back: `agents.RTRL(...)`, `agents.TBPTT(...)` or `agents.BPTT()`."""
+    num_envs: int = 64
+    """Environments side by side, for each seed."""
+    rollout_length: int = 128
+    """Steps in each environment between updates."""
+    epochs: int = 4
+    """Passes over a rollout."""
+    minibatches: int = 4
+    """Parts of a rollout in each pass."""
+    learning_rate: float = 1e-3
+    """Of rectified Adam."""
+    anneal_steps: int | None = None
+    """Environment steps over which the learning rate falls linearly to zero, if it does."""
+    discount: float = 0.99
+    """γ."""
+    trace_decay: float = 0.65
+    """λ of the returns."""
+    epsilon: float = 1.0
+    """Share of random actions at the start."""
+    epsilon_end: float = 0.05
+    """The same at the end of its linear fall."""
+    epsilon_steps: int = 200_000
+    """Environment steps over which it falls."""
+    max_grad_norm: float = 10.0
+    """Gradients are scaled down to this norm."""
+    encoder_size: int = 64
+    """Width of the layer in front of the memory; 0 for none."""
+    encoder_credit: Literal["segment", "exact"] = "segment"
+    """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
+    weights once for each unit of the memory."""
+    head_size: int = 64
+    """Width of the hidden layers behind the memory."""
+    head_layers: int = 1
+    """Hidden layers behind the memory."""
+    layer_norm: bool = True
+    """Whether the layers around the memory are normalized, without parameters."""
+    dueling: bool = False
+    """Whether values are a state's value and the actions' advantages."""
+    previous_action: bool | None = None
+    """Whether the previous action is an input; by default where the environment asks for it."""
+    previous_reward: bool = False
+    """Whether the previous reward is an input."""
+
+    def check(self) -> None:
+        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
+        choice = "a choice, such as agents.RTRL(segment=8)"
+        check_kind(AbstractGradient, choice, gradient=self.gradient)
+        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
+        check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
+        check_counts(1, **given("epsilon_steps"))
+        check_counts(0, **given("encoder_size", "head_layers"))
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
+        shares = given("discount", "trace_decay", "epsilon", "epsilon_end")
+        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
+        check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm"))
+        optional = given("anneal_steps")
+        check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
+        segments = self.steps_per_iteration // self._segment
+        if segments % self.minibatches:
+            raise ValueError(
+                f"`minibatches` (={self.minibatches}) must divide the number of segments "
+                f"(={segments} = num_envs * rollout_length / segment length)."
+            )
+        env, params = self.environment
+        check_discrete(env.action_space(params), self.env_name)
+
+    @property
+    def steps_per_iteration(self) -> int:
+        return self.num_envs * self.rollout_length
+
+    @property
+    def _segment(self) -> int:
+        return self.gradient.segment_length(self.rollout_length)
+
+    @cached_property
+    def _optimizer(self) -> optax.GradientTransformation:
+        rate = self.learning_rate
+        if self.anneal_steps is not None:
+            iterations = max(1, self.anneal_steps // self.steps_per_iteration)
+            rate = optax.linear_schedule(rate, 0.0, iterations * self.epochs * self.minibatches)
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(rate))
+
+    def network(self, *, key: Array) -> Recurrent:
+        """Return a fresh network."""
+        env, params = self.environment
+        asked = self.previous_action
+        return q_network(
+            env.observation_space(params),
+            env.action_space(params),
+            self.memory,
+            encoder_size=self.encoder_size,
+            encoder_credit=self.encoder_credit,
+            head_size=self.head_size,
+            head_layers=self.head_layers,
+            layer_norm=self.layer_norm,
+            dueling=self.dueling,
+            previous_action=needs_previous_action(env) if asked is None else asked,
+            previous_reward=self.previous_reward,
+            key=key,
+        )
+
+    def init(self, *, key: Array) -> AgentState:
+        network_key, env_key, key = jax.random.split(key, 3)
+        network = self.network(key=network_key)
+        optimizer = self._optimizer.init(eqx.filter(network, eqx.is_inexact_array))
+        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
+        behavior = ByValues(network, jnp.float32(self.epsilon))
+        actors = Actors(
+            acting=self.actor.reset(behavior, self.num_envs, key=env_key),
+            carry=jax.tree.map(copies, self.gradient.begin(network)),
+        )
+        return AgentState(Learner(network, optimizer), actors, None, jnp.zeros((), jnp.int32), key)
+
+    def policy(self, learner: Learner) -> Policy:
+        env, params = self.environment
+        behavior = ByValues(learner.network, jnp.float32(self.epsilon_end))
+        return Policy(behavior, env.action_space(params))
+
+    def share(self, steps: Int[Array, ""]) -> Float[Array, ""]:
+        """Return ε after so many environment steps."""
+        return linear_fall(steps, self.epsilon, self.epsilon_end, self.epsilon_steps)
+
+    def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
+        """Collect one rollout and learn from it.
+
+        **Returns:**
+
+        `(state, report)`; `value_error` is the largest difference between a value while acting and
+        the same at the very first minibatch.
+        """
+        network, actors = state.learner.network, state.actors
+        key, rollout_key, update_key = jax.random.split(state.key, 3)
+        behavior = ByValues(network, self.share(state.iteration * self.steps_per_iteration))
+        acting, rollout, memories = self.actor.collect(
+            behavior,
+            actors.acting,
+            length=self.rollout_length,
+            segment=self._segment,
+            key=rollout_key,
+        )
+        carry, starts = self.gradient.collected(network, actors.carry, rollout.inputs, memories)
+        value, best = rollout.memo
+        last = behavior.at_end(acting.memory, acting.inputs())
+        target = lambda_return(
+            rollout.reward,
+            next_values(best, last, rollout.done, rollout.last),
+            rollout.terminated,
+            rollout.truncated,
+            discount=self.discount,
+            trace_decay=self.trace_decay,
+        )
+        sample = Sample(rollout.inputs, rollout.action, value, target)
+        network, optimizer, metrics = epochs_of_minibatches(
+            self._loss,
+            self._optimizer,
+            (network, state.learner.optimizer),
+            to_segments(sample, self._segment),
+            lambda network, epoch: self.gradient.refreshed(
+                network, actors.carry, rollout.inputs, starts, epoch
+            ),
+            epochs=self.epochs,
+            minibatches=self.minibatches,
+            first="value_error",
+            key=update_key,
+        )
+        return (
+            AgentState(
+                learner=Learner(network, optimizer),
+                actors=Actors(acting, carry),
+                replay=None,
+                iteration=state.iteration + 1,
+                key=key,
+            ),
+            Report(metrics, {}, episode_statistics(rollout)),
+        )
+
+    def _loss(self, network: Recurrent, sample: Sample, starts: PyTree) -> tuple[Array, Metrics]:
+        value = value_of(outputs(self.gradient, network, starts, sample.inputs), sample.action)
+        loss = 0.5 * jnp.mean((value - sample.target) ** 2)
+        return loss, {
+            "loss": loss,
+            "value": jnp.mean(value),
+            "value_error": jnp.max(jnp.abs(value - sample.value)),
+        }

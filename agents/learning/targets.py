@@ -1,0 +1,46 @@
+"""What values are learned towards: bootstrapped targets, and networks that follow slowly."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
+
+
+def polyak(target: PyTree, online: PyTree, *, kept: float) -> PyTree:
+    """Return `kept` of the target's numbers and the rest of the online network's: β φ + (1 - β) θ.
+
+    What is no floating-point array is the target's.
+    """
+    mixed = lambda old, new: kept * old + (1 - kept) * new if eqx.is_inexact_array(old) else old  # noqa: E731
+    return jax.tree.map(mixed, target, online)
+
+
+def bootstrapped(
+    reward: Float[Array, "*batch"],
+    terminated: Bool[Array, "*batch"],
+    next_value: Float[Array, "*batch"],
+    *,
+    discount: float,
+) -> Float[Array, "*batch"]:
+    """Return `r + γ (1 - terminated) V(next)`: a truncated episode goes on, unseen.
+
+    After a termination `next_value` is not read.
+    """
+    return reward + discount * jnp.where(terminated, 0, next_value)
+
+
+def next_action_value(
+    online: Float[Array, "*batch actions"],
+    target: Float[Array, "*batch actions"],
+    *,
+    double: bool,
+) -> Float[Array, "*batch"]:
+    """Return the target network's value of the best action.
+
+    With the `double` estimator the online network says which action is the best, so that one
+    network's error is not chosen by itself; otherwise the target network says it too.
+
+    Source: van Hasselt et al. (2016), *Deep Reinforcement Learning with Double Q-learning*.
+    """
+    best = jnp.argmax(online if double else target, axis=-1, keepdims=True)
+    return jnp.take_along_axis(target, best, axis=-1)[..., 0]

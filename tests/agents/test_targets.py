@@ -1,0 +1,36 @@
+"""What values are learned towards, by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from agents.learning.losses import masked_mean
+from agents.learning.targets import bootstrapped, next_action_value, polyak
+
+
+def test_a_target_bootstraps_unless_the_episode_was_terminated():
+    reward, following = jnp.array([1.0, 1.0]), jnp.array([4.0, jnp.nan])
+    got = bootstrapped(reward, jnp.array([False, True]), following, discount=0.5)
+    np.testing.assert_array_equal(got, [3.0, 1.0])
+
+
+@pytest.mark.parametrize(("double", "expected"), [(True, [20.0, 30.0]), (False, [40.0, 30.0])])
+def test_one_network_chooses_and_the_other_values(double, expected):
+    online = jnp.array([[1.0, 3.0, 2.0], [5.0, 4.0, 3.0]])
+    target = jnp.array([[40.0, 20.0, 10.0], [30.0, 20.0, 10.0]])
+    np.testing.assert_array_equal(next_action_value(online, target, double=double), expected)
+
+
+def test_a_target_keeps_its_share_and_what_is_no_number():
+    got = polyak((jnp.array([1.0, 2.0]), "spec", 3), (jnp.array([5.0, 2.0]), "spec", 3), kept=0.75)
+    np.testing.assert_array_equal(got[0], [2.0, 2.0])
+    assert got[1:] == ("spec", 3)
+
+
+def test_what_is_masked_is_not_read():
+    x, mask = jnp.array([1.0, jnp.nan, 3.0]), jnp.array([True, False, True])
+    value, gradient = jax.value_and_grad(masked_mean)(x, mask)
+    assert value == 2
+    np.testing.assert_array_equal(gradient, [0.5, 0, 0.5])
+    assert masked_mean(x, jnp.zeros(3, bool)) == 0

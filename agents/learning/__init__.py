@@ -3,9 +3,10 @@
 from agents.learning.gradients import BPTT, RTRL, TBPTT, AbstractGradient
 from agents.learning.losses import clipped_surrogate, value_loss
 from agents.learning.minibatches import epochs_of_minibatches
-from agents.learning.returns import discounted_return, gae, vtrace
+from agents.learning.returns import discounted_return, gae, lambda_return, vtrace
 from agents.learning.segments import to_segments
 from agents.learning.tape import Tape, sample_episodes, sample_segments
+from agents.learning.targets import polyak
 
 __all__ = [
     "BPTT",
@@ -17,6 +18,8 @@ __all__ = [
     "discounted_return",
     "epochs_of_minibatches",
     "gae",
+    "lambda_return",
+    "polyak",
     "sample_episodes",
     "sample_segments",
     "to_segments",

@@ -3,7 +3,17 @@
 from agents import envs
 from agents.acting import Policy
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.algorithms import DQN, PPO, PQN, R2AC, StreamingTD, Tabular, register
+from agents.algorithms import (
+    DQN,
+    PPO,
+    PQN,
+    R2AC,
+    IdealPolicyIteration,
+    StreamingTD,
+    Tabular,
+    TabularActorCritic,
+    register,
+)
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.networks import Recurrent
 from agents.running import TrainingDiverged, TrainResult, load_policy, train
@@ -18,11 +28,13 @@ __all__ = [
     "TBPTT",
     "AbstractAgent",
     "AgentState",
+    "IdealPolicyIteration",
     "Policy",
     "Recurrent",
     "Report",
     "StreamingTD",
     "Tabular",
+    "TabularActorCritic",
     "TrainResult",
     "TrainingDiverged",
     "envs",

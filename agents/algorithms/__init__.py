@@ -1,20 +1,24 @@
 """Learning algorithms: the settings, iteration and loss of each."""
 
 from agents.algorithms.dqn import DQN
+from agents.algorithms.ideal_policy_iteration import IdealPolicyIteration
 from agents.algorithms.names import agent_class, name_of, names, register
 from agents.algorithms.ppo import PPO
 from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
+from agents.algorithms.tabular_actor_critic import TabularActorCritic
 
 __all__ = [
     "DQN",
     "PPO",
     "PQN",
     "R2AC",
+    "IdealPolicyIteration",
     "StreamingTD",
     "Tabular",
+    "TabularActorCritic",
     "agent_class",
     "name_of",
     "names",

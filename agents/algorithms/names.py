@@ -7,19 +7,23 @@ from typing import Any
 
 from agents.agent import AbstractAgent
 from agents.algorithms.dqn import DQN
+from agents.algorithms.ideal_policy_iteration import IdealPolicyIteration
 from agents.algorithms.ppo import PPO
 from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
+from agents.algorithms.tabular_actor_critic import TabularActorCritic
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
     "dqn": DQN,
+    "ideal_policy_iteration": IdealPolicyIteration,
     "ppo": PPO,
     "pqn": PQN,
     "r2ac": R2AC,
     "streaming_td": StreamingTD,
     "tabular": Tabular,
+    "tabular_actor_critic": TabularActorCritic,
 }
 
 

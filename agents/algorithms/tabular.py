@@ -54,6 +54,26 @@ def table_rows(space: Any) -> int:
     raise TypeError(f"`space` (={space!r}) must be Discrete or MultiDiscrete.")
 
 
+def table_shape(environment: tuple[Any, Any]) -> tuple[int, int]:
+    """Count the observations and the actions of an environment.
+
+    **Raises:**
+
+    `TypeError` if they are not discrete; `ValueError` if a table of them would be too large.
+    """
+    env, params = environment
+    actions = env.action_space(params)
+    if not isinstance(actions, spaces.Discrete):
+        raise TypeError(f"`env` must have Discrete actions, but they are {actions!r}.")
+    rows = table_rows(env.observation_space(params))
+    if rows * actions.n > MOST_ENTRIES:
+        raise ValueError(
+            f"`env` has {rows} observations times {actions.n} actions, "
+            f"which must be at most {MOST_ENTRIES}."
+        )
+    return rows, actions.n
+
+
 def choose(
     table: Float[Array, "observations actions"], row: Int[Array, ""], epsilon: float, key: Array
 ) -> tuple[Int[Array, ""], Bool[Array, ""]]:
@@ -95,10 +115,12 @@ class ByTable(AbstractBehavior):
 class Acting(eqx.Module):
     """Where acting stands, in the one environment: before `action`, which is chosen already.
 
-    `greedy` says whether it is one of the best; `row` is that of the observation.
+    `greedy` says whether it is one of the best; `row` is that of the observation; `expected` is the
+    value that the step before bootstrapped from, 0 where an episode begins.
     """
 
     trace: Float[Array, "observations actions"]
+    expected: Float[Array, ""]
     env_state: Any
     row: Int[Array, ""]
     action: Int[Array, ""]
@@ -117,6 +139,12 @@ class Tabular(AbstractAgent):
     and all decay by \( \gamma \lambda \) afterwards. Q-learning also cuts them off where an action
     is not greedy, as Watkins does. Only a termination stops bootstrapping.
 
+    With `traces="true_online"` Sarsa(λ) equals the online λ-return algorithm exactly: the
+    eligibility of the present pair becomes \( e + 1 - \alpha e \), and with \( \bar q \), the
+    value that the step before bootstrapped from, the change is
+    \( \alpha (\delta + Q(o, a) - \bar q) e \), less \( \alpha (Q(o, a) - \bar q) \) at the
+    present pair.
+
     It acts in one environment with `Discrete` or `MultiDiscrete` observations and `Discrete`
     actions, ε-greedily.
 
@@ -127,11 +155,14 @@ class Tabular(AbstractAgent):
 
     Source: Sutton and Barto, "Reinforcement Learning: An Introduction", 2nd edition, chapters 6
     and 12; Watkins, "Learning from Delayed Rewards", 1989; replacing traces: Singh and Sutton,
-    "Reinforcement Learning with Replacing Eligibility Traces", 1996.
+    "Reinforcement Learning with Replacing Eligibility Traces", 1996; true online: van Seijen and
+    Sutton, "True Online TD(λ)", 2014.
     """
 
     rule: Literal["sarsa", "q_learning"] = "sarsa"
     """What the next observation is worth: the value of the action taken there, or the best."""
+    traces: Literal["replacing", "true_online"] = "replacing"
+    """What makes a pair eligible; true online traces are those of Sarsa."""
     learning_rate: float = 0.1
     """α, above 0 and at most 1."""
     discount: float = 0.95
@@ -148,6 +179,10 @@ class Tabular(AbstractAgent):
     def check(self) -> None:
         if self.rule not in ("sarsa", "q_learning"):
             raise ValueError(f"`rule` (={self.rule!r}) must be 'sarsa' or 'q_learning'.")
+        if self.traces not in ("replacing", "true_online"):
+            raise ValueError(f"`traces` (={self.traces!r}) must be 'replacing' or 'true_online'.")
+        if self.traces == "true_online" and self.rule != "sarsa":
+            raise ValueError(f"`traces` (='true_online') needs rule 'sarsa', not {self.rule!r}.")
         check_counts(1, rollout_length=self.rollout_length)
         rate = {"learning_rate": self.learning_rate}
         check_numbers("above 0 and at most 1", lambda x: 0 < x <= 1, **rate)
@@ -155,12 +190,7 @@ class Tabular(AbstractAgent):
         shares = {name: getattr(self, name) for name in names}
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         check_numbers("finite", math.isfinite, initial_value=self.initial_value)
-        rows, actions = self._shape
-        if rows * actions > MOST_ENTRIES:
-            raise ValueError(
-                f"`env` has {rows} observations times {actions} actions, "
-                f"which must be at most {MOST_ENTRIES}."
-            )
+        table_shape(self.environment)
 
     @property
     def steps_per_iteration(self) -> int:
@@ -171,23 +201,16 @@ class Tabular(AbstractAgent):
         env, params = self.environment
         return env.observation_space(params)
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        env, params = self.environment
-        actions = env.action_space(params)
-        if not isinstance(actions, spaces.Discrete):
-            raise TypeError(f"`env` must have Discrete actions, but they are {actions!r}.")
-        return table_rows(self._space), actions.n
-
     def init(self, *, key: Array) -> AgentState:
         reset_key, act_key, key = jax.random.split(key, 3)
         env, params = self.environment
         observation, env_state = env.reset(reset_key, params)
-        table = jnp.full(self._shape, self.initial_value, jnp.float32)
+        table = jnp.full(table_shape(self.environment), self.initial_value, jnp.float32)
         row = table_index(self._space, observation)
         action, greedy = choose(table, row, self.epsilon, act_key)
         nothing = jnp.float32(0)
-        acting = Acting(jnp.zeros_like(table), env_state, row, action, greedy, nothing, nothing)
+        trace = jnp.zeros_like(table)
+        acting = Acting(trace, nothing, env_state, row, action, greedy, nothing, nothing)
         actors = jax.tree.map(lambda x: x[None], acting)
         return AgentState(table, actors, None, jnp.zeros((), jnp.int32), key)
 
@@ -227,9 +250,17 @@ class Tabular(AbstractAgent):
         bootstrap = jnp.where(terminated, 0, target)
         error = reward + self.discount * bootstrap - table[now.row, now.action]
         trace = now.trace if sarsa else jnp.where(now.greedy, now.trace, 0)
-        trace = trace.at[now.row].set(0).at[now.row, now.action].set(1)
-        table = table + self.learning_rate * error * trace
+        pair = now.row, now.action
+        if self.traces == "true_online":
+            trace = trace.at[pair].add(1 - self.learning_rate * trace[pair])
+            surprise = table[pair] - now.expected
+            table = table + self.learning_rate * (error + surprise) * trace
+            table = table.at[pair].add(-self.learning_rate * surprise)
+        else:
+            trace = trace.at[now.row].set(0).at[pair].set(1)
+            table = table + self.learning_rate * error * trace
         trace = jnp.where(done, 0, self.discount * self.trace_decay * trace)
+        expected = jnp.where(done, 0, bootstrap)
         row = table_index(self._space, observation)
         # The same key: where an episode ends, the other action is only bootstrapped from.
         first = choose(table, row, self.epsilon, act_key)
@@ -238,5 +269,5 @@ class Tabular(AbstractAgent):
         ended = jnp.stack([jnp.where(done, x, 0) for x in (total, length, jnp.float32(1))])
         total, length = jnp.where(done, 0, total), jnp.where(done, 0, length)
         action, greedy = chosen
-        now = Acting(trace, env_state, row, action, greedy, total, length)
+        now = Acting(trace, expected, env_state, row, action, greedy, total, length)
         return (table, now), (ended, error)

@@ -139,3 +139,60 @@ def test_every_observation_has_its_row(space):
 def test_settings_that_break_a_rule(error, name, options, message):
     with pytest.raises(error, match=message):
         agents.Tabular(env=name, **options)
+
+
+def true_online_by_hand(cells, rewards, ends, trace_decay):
+    """The online λ-return algorithm with one action, from its definition: at every step all earlier
+    updates are made again with the returns known by then, each cut at the present.
+    """
+    value = np.full(6, 0.5)
+    begin = 0
+    while begin < len(cells):
+        end = next((t for t in range(begin, len(cells)) if ends[t]), len(cells) - 1)
+        before = value.copy()
+        seen = []  # the values with which each step was bootstrapped from
+        for horizon in range(begin, end + 1):
+            following = 0.0 if cells[horizon] == 4 else value[cells[horizon] + 1]
+            seen.append(following)
+            again = before.copy()
+            for t in range(begin, horizon + 1):
+                # The λ-return of step t cut at the horizon, with the values as they were then.
+                steps = horizon - t + 1
+                returns = [
+                    sum(GAMMA**i * rewards[t + i] for i in range(n))
+                    + GAMMA**n * seen[t - begin + n - 1]
+                    for n in range(1, steps + 1)
+                ]
+                target = (1 - trace_decay) * sum(
+                    trace_decay ** (n - 1) * returns[n - 1] for n in range(1, steps)
+                ) + trace_decay ** (steps - 1) * returns[-1]
+                again[cells[t]] += ALPHA * (target - again[cells[t]])
+            value = again
+        begin = end + 1
+    return value
+
+
+@pytest.mark.parametrize("limit", [3, 100])
+def test_true_online_sarsa_is_the_online_lambda_return_algorithm(limit):
+    env = Chain()
+    table, _ = trained(
+        (env, env.default_params.replace(max_steps_in_episode=limit)),
+        iterations=2,
+        rollout_length=11,
+        traces="true_online",
+        learning_rate=ALPHA,
+        discount=GAMMA,
+        trace_decay=0.8,
+        initial_value=0.5,
+    )
+    length = min(limit, 5)
+    cells = [t % length for t in range(22)]
+    rewards = [float(cell == 4) for cell in cells]
+    ends = [cell == length - 1 for cell in cells]
+    expected = true_online_by_hand(cells, rewards, ends, 0.8)
+    np.testing.assert_allclose(table[:, 0], expected, atol=1e-6)
+
+
+def test_true_online_traces_are_of_sarsa():
+    with pytest.raises(ValueError, match=r"`traces` \(='true_online'\) needs rule 'sarsa'"):
+        agents.Tabular(env="gravity", traces="true_online", rule="q_learning")

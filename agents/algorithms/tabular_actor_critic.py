@@ -77,7 +77,7 @@ class TabularActorCritic(AbstractAgent):
     Learning: An Introduction", 2nd edition, chapter 13.
     """
 
-    steps: int = 5
+    unroll_length: int = 5
     """n."""
     policy_rate: float = 0.1
     """β."""
@@ -89,7 +89,7 @@ class TabularActorCritic(AbstractAgent):
     """Updates of an iteration, after which it is reported."""
 
     def check(self) -> None:
-        check_counts(1, steps=self.steps, updates=self.updates)
+        check_counts(1, unroll_length=self.unroll_length, updates=self.updates)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, discount=self.discount)
         rates = {"policy_rate": self.policy_rate, "value_rate": self.value_rate}
         check_numbers("above 0 and finite", lambda x: 0 < x < math.inf, **rates)
@@ -97,7 +97,7 @@ class TabularActorCritic(AbstractAgent):
 
     @property
     def steps_per_iteration(self) -> int:
-        return self.steps * self.updates
+        return self.unroll_length * self.updates
 
     def init(self, *, key: Array) -> AgentState:
         reset_key, key = jax.random.split(key)
@@ -121,7 +121,9 @@ class TabularActorCritic(AbstractAgent):
         def update(carry, key):
             tables, acting = carry
             behavior = self._behavior(tables)
-            acting, steps, _ = self.actor.collect(behavior, acting, length=self.steps, key=key)
+            acting, steps, _ = self.actor.collect(
+                behavior, acting, length=self.unroll_length, key=key
+            )
             value = tables.value[steps.memo]
             last_value = behavior.at_end(acting.memory, acting.inputs())
             error = gae(

@@ -195,6 +195,29 @@ def _tabular(name, rule, first=False):
     )
 
 
+def _tabular_actor_critic():
+    options = {"corridor": 1, "max_steps_in_episode": 20}
+
+    def solver(memory):
+        return agents.TabularActorCritic(
+            env="t_maze",
+            env_options=options | {"external_memory": memory},
+            unroll_length=20,
+            policy_rate=0.5,
+            value_rate=0.1,
+        )
+
+    return AgentCase(
+        "tabular actor-critic",
+        agents.TabularActorCritic(**_TASK, unroll_length=4, updates=10),
+        f"--algorithm tabular_actor_critic {_WORDS} --unroll-length 4 --updates 10",
+        solver=solver("O1"),
+        memoryless=solver("B0"),
+        steps=100_000,
+        first=True,
+    )
+
+
 def _streaming_td(name, options, words, first=False):
     agent = agents.StreamingTD(
         **_TASK, memory=zoo.spec("rtu", hidden=5), rollout_length=40, **options
@@ -247,6 +270,7 @@ CASES = [
     _dqn("dqn burn_in", "burn_in"),
     _tabular("sarsa", "sarsa", first=True),
     _tabular("q_learning", "q_learning"),
+    _tabular_actor_critic(),
     _streaming_td(
         "td rtrl",
         {"num_envs": 2, "discount": 0.9, "head_size": 6},

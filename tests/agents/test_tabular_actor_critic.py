@@ -17,7 +17,7 @@ def updated(agent, piece, preference, value):
     """The update from recorded steps."""
     later = value[piece["next"]]
     old_preference, old_value = preference.copy(), value.copy()
-    for t in reversed(range(agent.steps)):
+    for t in reversed(range(agent.unroll_length)):
         if piece["terminated"][t]:
             later = 0.0
         elif piece["truncated"][t]:
@@ -36,7 +36,7 @@ def updated(agent, piece, preference, value):
 def test_an_iteration_is_the_update_by_hand(n):
     options = {"corridor": 1, "max_steps_in_episode": 4}
     agent = agents.TabularActorCritic(
-        env="t_maze", env_options=options, steps=n, updates=24 // n, value_rate=0.2
+        env="t_maze", env_options=options, unroll_length=n, updates=24 // n, value_rate=0.2
     )
     start = agent.init(key=jax.random.key(3))
     state, _ = jax.jit(agent.iterate)(start)
@@ -74,5 +74,5 @@ def test_rates_are_checked():
         agents.TabularActorCritic(env="gravity", policy_rate=0.0)
     with pytest.raises(TypeError, match=r"`env` must have Discrete actions, but they are Box"):
         agents.TabularActorCritic(env="Pendulum-v1")
-    with pytest.raises(ValueError, match=r"`steps` \(=0\) must be a whole"):
-        agents.TabularActorCritic(env="gravity", steps=0)
+    with pytest.raises(ValueError, match=r"`unroll_length` \(=0\) must be a whole"):
+        agents.TabularActorCritic(env="gravity", unroll_length=0)

@@ -11,9 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from agents.acting import Policy
+from agents.acting.tables import ByPreference, Tables, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.algorithms.tabular import table_index, table_shape
-from agents.algorithms.tabular_actor_critic import ByPreference, Tables
 from agents.settings import check_numbers
 
 MOST_STATES = 2_000

@@ -2,56 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from agents.acting import AbstractBehavior, Decision, Policy, episode_statistics
+from agents.acting import Policy, episode_statistics
+from agents.acting.tables import ByPreference, Tables, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.algorithms.tabular import table_index, table_shape
 from agents.learning.returns import gae, next_values
-from agents.networks import Inputs
 from agents.settings import check_numbers
 from zoo.parts.checks import check_counts
-
-
-class Tables(eqx.Module):
-    """Preferences, whose softmax is the policy, and values, by observation."""
-
-    preference: Float[Array, "observations actions"]
-    value: Float[Array, " observations"]
-
-
-class ByPreference(AbstractBehavior):
-    """Draws actions by the softmax of their preferences, and keeps the row of the observation."""
-
-    tables: Tables
-    space: Any = eqx.field(static=True)
-
-    def init_state(self) -> tuple[()]:
-        return ()
-
-    def __call__(
-        self, state: tuple[()], inputs: Inputs, key: Array | None
-    ) -> tuple[tuple[()], Decision]:
-        """Draw with a key; without one, take the most preferred action."""
-        rows = self.rows(inputs)
-        preference = self.tables.preference[rows]
-        if key is None:
-            action = jnp.argmax(preference, axis=-1)
-        else:
-            action = jax.random.categorical(key, preference)
-        return state, Decision(action, rows)
-
-    def at_end(self, state: tuple[()], inputs: Inputs) -> Array:
-        return self.tables.value[self.rows(inputs)]
-
-    def rows(self, inputs: Inputs) -> Array:
-        """Return the tables' rows of what is seen."""
-        return jax.vmap(lambda o: table_index(self.space, o))(inputs.observation)
 
 
 @dataclass(frozen=True, kw_only=True)

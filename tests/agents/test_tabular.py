@@ -10,7 +10,7 @@ from gymnax.environments import spaces
 
 import agents
 from agents import envs
-from agents.algorithms.tabular import table_index, table_rows
+from agents.acting.tables import table_index, table_rows
 from tests.agents.tasks import Chain
 
 ALPHA, GAMMA = 0.3, 0.9

@@ -17,14 +17,8 @@ from agents.acting.actor import for_all
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.envs.core.statistics import RunningStatistics
-from agents.learning.gradients import (
-    RTRL,
-    AbstractGradient,
-    Gradient,
-    along,
-    check_encoder_credit,
-    outputs,
-)
+from agents.learning.credit import AbstractGradient, along, outputs
+from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, staleness
 from agents.learning.returns import gae, next_values, running_return

@@ -15,13 +15,8 @@ from agents.acting import ActorState, ByValues, Policy, episode_statistics
 from agents.acting.values import linear_fall
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
-from agents.learning.gradients import (
-    RTRL,
-    AbstractGradient,
-    Gradient,
-    check_encoder_credit,
-    outputs,
-)
+from agents.learning.credit import AbstractGradient, outputs
+from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.minibatches import epochs_of_minibatches
 from agents.learning.returns import lambda_return, next_values
 from agents.learning.segments import to_segments

@@ -14,14 +14,8 @@ import zoo
 from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
-from agents.learning.gradients import (
-    RTRL,
-    AbstractGradient,
-    Gradient,
-    along,
-    check_encoder_credit,
-    unrolled,
-)
+from agents.learning.credit import AbstractGradient, along, unrolled
+from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.returns import next_values, vtrace
 from agents.networks import Inputs, Recurrent, actor_critic
 from agents.settings import check_kind, check_numbers

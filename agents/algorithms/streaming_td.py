@@ -23,7 +23,8 @@ from agents.acting import (
 )
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
-from agents.learning.gradients import RTRL, AbstractOnlineGradient, OnlineGradient
+from agents.learning.credit import AbstractOnlineGradient
+from agents.learning.gradients import RTRL, OnlineGradient
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
@@ -270,7 +271,8 @@ class StreamingTD(AbstractAgent):
             stream = jax.tree.map(lambda x: x[:, 0], stream)
 
         def step(loop, now):
-            learner, memory, prediction = self._step(*loop, now)
+            learner, memory = loop
+            learner, memory, prediction = self._step(learner, memory, now)
             return (learner, memory), prediction
 
         (learner, memory), prediction = jax.lax.scan(step, (learner, memory), stream)

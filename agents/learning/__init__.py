@@ -1,6 +1,7 @@
 """What algorithms learn with, as functions of arrays: gradients, returns, losses, segments."""
 
-from agents.learning.gradients import BPTT, RTRL, TBPTT, AbstractGradient
+from agents.learning.credit import AbstractGradient
+from agents.learning.gradients import BPTT, RTRL, TBPTT
 from agents.learning.losses import clipped_surrogate, value_loss
 from agents.learning.minibatches import epochs_of_minibatches
 from agents.learning.returns import discounted_return, gae, lambda_return, vtrace

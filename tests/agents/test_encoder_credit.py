@@ -8,7 +8,7 @@ import pytest
 
 import agents
 import zoo
-from agents.learning.gradients import along, outputs
+from agents.learning.credit import along, outputs
 from agents.learning.segments import to_segments
 from agents.networks import Inputs
 from tests.cases import slow_but

@@ -11,7 +11,7 @@ from gymnax.environments import spaces
 
 import zoo
 from agents import BPTT, RTRL, TBPTT
-from agents.learning.gradients import along, outputs
+from agents.learning.credit import along, outputs
 from agents.learning.segments import to_segments
 from agents.networks import Inputs, Recurrent, actor_critic
 

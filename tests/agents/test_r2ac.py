@@ -14,7 +14,7 @@ import agents
 import zoo
 from agents.acting import ByPolicy
 from agents.algorithms.r2ac import Unroll
-from agents.learning.gradients import along
+from agents.learning.credit import along
 from agents.networks import Inputs
 from tests.agents.by_hand import episodes, values, vtrace_by_hand
 from tests.agents.tasks import Tape

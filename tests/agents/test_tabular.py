@@ -2,6 +2,7 @@
 
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,6 +79,27 @@ def test_a_truncation_is_bootstrapped_over_and_a_termination_is_not():
         assert table[0, 0] == 4 and table[1, 0] == 8
     table, _ = trained(env, rollout_length=5, **options)
     assert table[4, 0] == 1, "the last cell is left for good"
+
+
+def test_an_episode_begins_with_an_action_for_its_first_observation():
+    agent = agents.Tabular(
+        env="t_maze",
+        env_options={"corridor": 1, "max_steps_in_episode": 4},
+        epsilon=0.0,
+        rollout_length=1,
+    )
+    state = agent.init(key=jax.random.key(0))
+    # In every row another action is the best, by so much that one step does not change it.
+    table = 100.0 * jax.nn.one_hot(jnp.array([1, 2, 0, 0]), 4, dtype=jnp.float32)
+    assert table.shape == state.learner.shape
+    state = eqx.tree_at(lambda s: s.learner, state, table)
+    iterate, met = jax.jit(agent.iterate), set()
+    for _ in range(12):
+        state = eqx.tree_at(lambda s: s.learner, iterate(state)[0], table)
+        now = state.actors
+        assert int(now.action[0]) == int(jnp.argmax(table[now.row[0]]))
+        met.add((int(now.row[0]), float(now.episode_length[0]) == 0))
+    assert {flag for _, flag in met} == {True, False} and len(met) > 2
 
 
 def test_q_learning_finds_the_optimal_values():

@@ -181,6 +181,11 @@ def test_uoro_takes_the_balanced_step_of_the_paper():
     np.testing.assert_allclose(after.state, keep * moved + add * signs, rtol=1e-12)
     np.testing.assert_allclose(after.parameters, of_parameters / keep + seen / add, rtol=1e-12)
 
+    # At an episode's beginning there is nothing to keep, and nothing to balance.
+    (first,) = rtrl.roll(rtrl.UORO().structure, run, w, h, zeros, None, None)
+    np.testing.assert_allclose(first.state, add * signs, rtol=1e-12)
+    np.testing.assert_allclose(first.parameters, seen / add, rtol=1e-12)
+
 
 def test_uoro_keeps_its_key_at_a_begin():
     cell = make("gru", "uoro")

@@ -124,6 +124,38 @@ def test_sequences_side_by_side():
     assert_close(total(ours), total(loop))
 
 
+@pytest.mark.parametrize("name", ["two components", "dense"])
+def test_tangents_are_those_of_the_loop_and_the_initial_state_is_a_constant(name):
+    update, state, coupling = RECURRENCES[name]
+    initial = jax.tree.map(lambda h: jnp.ones_like(h) / 3, state)
+    point = PARAMETERS, state, XS
+    direction = jax.tree.map(lambda x: jnp.sin(jnp.arange(x.size) + 1.0).reshape(x.shape), point)
+
+    def pushed(run):
+        return jax.jit(lambda: jax.jvp(run, point, direction))()
+
+    def loop(p, h, xs):
+        step = lambda h, x: update(p, h, x)  # noqa: E731
+        return scan.sequential(step, h, xs, FLAGS, initial=initial)[1]
+
+    def solve(p, h, xs, initial=initial):
+        return scan.nonlinear(update, p, h, xs, FLAGS, initial=initial, coupling=coupling)
+
+    expected = pushed(loop)
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)  # noqa: E731
+    jax.tree.map(close, pushed(solve), expected)
+    # Newton's method finds the same states, from the same initial one.
+    jax.tree.map(
+        close,
+        jax.jit(
+            lambda: scan.newton(update, *point, FLAGS, initial=initial, coupling=coupling)[0]
+        )(),
+        expected[0],
+    )
+    slope = jax.jit(jax.grad(lambda initial: weighted(solve(*point, initial))))(initial)
+    jax.tree.map(lambda x: np.testing.assert_array_equal(x, 0), slope)
+
+
 def test_known_states_are_differentiated_and_not_computed():
     update, state, _ = RECURRENCES["two components"]
     _, known = scan.sequential(lambda h, x: update(PARAMETERS, h, x), state, XS)

@@ -19,7 +19,7 @@ def test_every_promise_is_kept(case):
     zoo.prove(case.build, draws=3)
 
 
-@for_each(CELLS, quick=(*FEWER, "two-axes"))
+@every_cell
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_segments(case, seed, begin, lengths):
     """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses."""

@@ -3,9 +3,11 @@
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 from tests.project import source
@@ -74,3 +76,16 @@ def test_no_build_products_are_tracked():
     """Every clone downloads what is tracked, for ever."""
     large = [str(p) for p in _tracked() if p.stat().st_size > 500_000 or p.suffix == ".whl"]
     assert not large, large
+
+
+@pytest.mark.slow
+def test_an_import_brings_nothing_that_only_pictures_need():
+    code = """
+import sys, agents
+for name in ("seaborn", "pandas", "scipy.stats", "matplotlib.pyplot"):
+    assert name not in sys.modules, name
+# What was left out is there for gymnax's own pictures, and for everybody else.
+import gymnax.environments.misc.pong as pong, matplotlib.pyplot, seaborn
+assert pong.sns.color_palette("Set2") and pong.plt.subplots is matplotlib.pyplot.subplots
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

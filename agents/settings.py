@@ -93,3 +93,10 @@ def check_kind(kind: type, rule: str, **settings: Any) -> None:
     for name, value in settings.items():
         if not isinstance(value, kind):
             raise TypeError(f"`{name}` (={value!r}) must be {rule}.")
+
+
+def check_words(words: tuple[str, ...], **settings: Any) -> None:
+    """Raise `ValueError` for the first setting that is none of some words."""
+    for name, value in settings.items():
+        if value not in words:
+            raise ValueError(f"`{name}` (={value!r}) must be one of {', '.join(words)}.")

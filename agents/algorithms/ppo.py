@@ -1,7 +1,7 @@
 """Proximal policy optimization with a memory and a choice of gradient."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import equinox as eqx
@@ -12,50 +12,39 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float, PyTree
 
 import zoo
-from agents.acting import ActorState, ByPolicy, Policy, Transition, episode_statistics
+from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
 from agents.acting.actor import for_all
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.envs.core.statistics import RunningStatistics
-from agents.learning.credit import AbstractGradient, along, outputs
+from agents.learning.credit import AbstractGradient, along, outputs, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
-from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, staleness
-from agents.learning.returns import gae, next_values, running_return
+from agents.learning.returns import scaled_reward
 from agents.learning.segments import to_segments
-from agents.networks import Inputs, Recurrent, actor_critic
-from agents.settings import check_kind, check_numbers
+from agents.learning.surrogate import Sample, advantages, surrogate_loss
+from agents.networks import Recurrent, Separate, actor_critic
+from agents.networks.spaces import is_bounded
+from agents.settings import check_kind, check_numbers, check_words
 from zoo.parts.checks import check_counts
 
 
 class Learner(eqx.Module):
     """What PPO learns: statistics are for normalization, or `None`."""
 
-    network: Recurrent
+    network: Recurrent | Separate
     optimizer: PyTree
     observation_statistics: RunningStatistics | None
     return_statistics: RunningStatistics | None
 
 
 class Actors(eqx.Module):
-    """What PPO carries for each environment: besides acting, the gradient's carry at the same point
-    and the running discounted return, for reward normalization.
-    """
+    """What PPO carries for each environment: acting, the gradient's carry at that point, and the
+    running discounted return, for reward normalization."""
 
     acting: ActorState
     carry: PyTree
     discounted: Float[Array, " env"]
-
-
-class Sample(eqx.Module):
-    """What the loss needs of each step: leading axes `[time, env]` or `[time, segment]`."""
-
-    inputs: Inputs
-    action: Array
-    log_prob: Float[Array, "..."]
-    value: Float[Array, "..."]
-    advantage: Float[Array, "..."]
-    target: Float[Array, "..."]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +84,10 @@ class PPO(AbstractAgent):
     """Of Adam."""
     anneal_steps: int | None = None
     """Environment steps over which the learning rate falls linearly to zero, if it does."""
+    final_clip: float | None = None
+    """What `clip` becomes over the same steps, linearly, if it changes."""
+    final_entropy_coefficient: float | None = None
+    """The same of `entropy_coefficient`."""
     discount: float = 0.99
     """γ."""
     gae_lambda: float = 0.95
@@ -102,7 +95,10 @@ class PPO(AbstractAgent):
     clip: float = 0.2
     """ε of the clipped policy loss."""
     value_clip: float | None = None
-    """The same for the value loss, if any."""
+    """The same for the value loss, if any, around the value when the rollout was collected."""
+    targets: Literal["stale", "fresh"] = "stale"
+    """Whether a rollout keeps its advantages and value targets, or every pass after the first makes
+    them anew of the values of then, from the carries of that pass."""
     entropy_coefficient: float = 0.01
     """Weight of the policy's entropy."""
     value_coefficient: float = 0.5
@@ -115,7 +111,13 @@ class PPO(AbstractAgent):
     """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
     weights once for each unit of the memory."""
     head_size: int = 64
-    """Width of the hidden layer of actor and critic."""
+    """Width of the hidden layer of actor and critic; 0 for none."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Of encoder and hidden layers."""
+    separate_memories: bool = False
+    """Whether actor and critic have a memory and an encoder each, in place of shared ones."""
+    squash_actions: bool = False
+    """Whether continuous actions go through a tanh into their box, in place of being clipped."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
     previous_reward: bool = False
@@ -133,14 +135,21 @@ class PPO(AbstractAgent):
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
-        check_counts(0, **given("encoder_size", "staleness_every"))
+        check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches"))
+        check_counts(0, **given("encoder_size", "head_size", "staleness_every"))
+        check_words(("stale", "fresh"), targets=self.targets)
+        check_words(("relu", "tanh"), activation=self.activation)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
         positive = given("learning_rate", "clip", "max_grad_norm")
         check_numbers("above 0", lambda x: x > 0, **positive)
-        optional = given("value_clip", "anneal_steps")
+        optional = given("value_clip", "anneal_steps", "final_clip")
         check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
+        falling = given("final_clip", "final_entropy_coefficient")
+        if self.anneal_steps is None:
+            rule = "None without `anneal_steps`"
+            check_numbers(rule, lambda x: x is None, **falling)
+        check_numbers("at least 0, or None", lambda x: x is None or x >= 0, **falling)
         weights = given("entropy_coefficient", "value_coefficient")
         check_numbers("at least 0", lambda x: x >= 0, **weights)
         segments = self.num_envs * self.rollout_length // self._segment
@@ -153,6 +162,12 @@ class PPO(AbstractAgent):
             raise ValueError(
                 f"`normalize_observation` (=True) needs a Box observation; {self.env_name} has "
                 f"{self._observation_space!r}."
+            )
+        env, params = self.environment
+        if self.squash_actions and not is_bounded(env.action_space(params)):
+            raise ValueError(
+                "`squash_actions` (=True) needs actions in a bounded Box, which those of "
+                f"{self.env_name} are not."
             )
 
     @property
@@ -168,6 +183,13 @@ class PPO(AbstractAgent):
         env, params = self.environment
         return env.observation_space(params)
 
+    def _falling(self, iteration: Array, start: float, end: float | None) -> Any:
+        """A coefficient in an iteration; a plain number where it does not change."""
+        if end is None or self.anneal_steps is None:
+            return start
+        iterations = max(1, self.anneal_steps // self.steps_per_iteration)
+        return optax.linear_schedule(start, end, iterations)(iteration)
+
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:
         rate = self.learning_rate
@@ -178,7 +200,7 @@ class PPO(AbstractAgent):
             optax.clip_by_global_norm(self.max_grad_norm), optax.adam(rate, eps=1e-5)
         )
 
-    def network(self, *, key: Array) -> Recurrent:
+    def network(self, *, key: Array) -> Recurrent | Separate:
         """Return a fresh network."""
         env, params = self.environment
         asked = self.previous_action
@@ -189,6 +211,9 @@ class PPO(AbstractAgent):
             encoder_size=self.encoder_size,
             encoder_credit=self.encoder_credit,
             head_size=self.head_size,
+            activation=self.activation,
+            separate=self.separate_memories,
+            squashed=self.squash_actions,
             previous_action=needs_previous_action(env) if asked is None else asked,
             previous_reward=self.previous_reward,
             key=key,
@@ -239,13 +264,35 @@ class PPO(AbstractAgent):
         )
         inputs = behavior.seen(rollout.inputs)
         carry, starts = self.gradient.collected(learner.network, actors.carry, inputs, memories)
-
-        reward, discounted, return_statistics = self._scaled_reward(learner, actors, rollout)
+        reward, discounted, return_statistics = scaled_reward(
+            learner.return_statistics,
+            rollout.reward,
+            rollout.inputs.begin,
+            actors.discounted,
+            discount=self.discount,
+        )
+        advantages_of = partial(
+            advantages, rollout, reward, discount=self.discount, gae_lambda=self.gae_lambda
+        )
+        log_prob, value = rollout.memo
         last_value = behavior.at_end(acting.memory, acting.inputs())
-        sample = to_segments(self._sample(rollout, inputs, reward, last_value), self._segment)
+        advantage = advantages_of(value, last_value)
+        steps = Sample(inputs, rollout.action, log_prob, value, advantage, advantage + value)
+        sample = to_segments(steps, self._segment)
+        loss = partial(self._loss, state.iteration)
+
+        def fresh(network: Any, sample: Sample, starts: PyTree) -> Sample:
+            """The sample with targets of present values; the anchors of clipping stay."""
+            memory, (_, value) = unrolled(self.gradient, network, starts, inputs)
+            # Where states are not refreshed, all values are from those of the rollout.
+            memory = memory if self.gradient.refreshes else acting.memory
+            last_value = ByPolicy(network, behavior.statistics).at_end(memory, acting.inputs())
+            advantage = advantages_of(value, last_value)
+            renewed = to_segments((advantage, advantage + value), self._segment)
+            return eqx.tree_at(lambda s: (s.advantage, s.target), sample, renewed)
 
         network, optimizer, metrics = epochs_of_minibatches(
-            self._loss,
+            loss,
             self._optimizer,
             (learner.network, learner.optimizer),
             sample,
@@ -254,6 +301,7 @@ class PPO(AbstractAgent):
             ),
             epochs=self.epochs,
             minibatches=self.minibatches,
+            renewed=fresh if self.targets == "fresh" else None,
             key=update_key,
         )
         diagnostics = {}
@@ -261,7 +309,7 @@ class PPO(AbstractAgent):
             diagnostics["staleness"] = jax.lax.cond(
                 for_all(state.iteration % self.staleness_every) == 0,
                 lambda: staleness(
-                    self._loss,
+                    loss,
                     network,
                     sample,
                     starts,
@@ -285,49 +333,17 @@ class PPO(AbstractAgent):
             Report(metrics, diagnostics, episode_statistics(rollout)),
         )
 
-    def _scaled_reward(
-        self, learner: Learner, actors: Actors, rollout: Transition
-    ) -> tuple[Array, Array, RunningStatistics | None]:
-        """Rewards to learn from, the running returns after the rollout, and their statistics."""
-        statistics = learner.return_statistics
-        if statistics is None:
-            return rollout.reward, actors.discounted, None
-        # Scaled by what was known before this rollout, so that one rollout has one scale.
-        begin = rollout.inputs.begin
-        returns = running_return(rollout.reward, begin, actors.discounted, discount=self.discount)
-        return statistics.scale(rollout.reward), returns[-1], statistics.update(returns)
-
-    def _sample(
-        self, rollout: Transition, inputs: Inputs, reward: Array, last_value: Array
-    ) -> Sample:
-        log_prob, value = rollout.memo
-        advantage = gae(
-            reward,
-            value,
-            next_values(value, last_value, rollout.done, rollout.last),
-            rollout.terminated,
-            rollout.truncated,
-            discount=self.discount,
-            gae_lambda=self.gae_lambda,
-        )
-        return Sample(inputs, rollout.action, log_prob, value, advantage, advantage + value)
-
-    def _loss(self, network: Recurrent, sample: Sample, starts: PyTree) -> tuple[Array, Metrics]:
+    def _loss(
+        self, iteration: Array, network: Any, sample: Sample, starts: PyTree
+    ) -> tuple[Array, Metrics]:
+        now = partial(self._falling, iteration)
         policy, value = outputs(self.gradient, network, starts, sample.inputs)
-        log_ratio = policy.log_prob(sample.action) - sample.log_prob
-        ratio = jnp.exp(log_ratio)
-        policy_term = clipped_surrogate(ratio, standardize(sample.advantage), clip=self.clip)
-        value_term = value_loss(value, sample.value, sample.target, clip=self.value_clip)
-        entropy = jnp.mean(policy.entropy())
-        loss = (
-            policy_term + self.value_coefficient * value_term - self.entropy_coefficient * entropy
+        return surrogate_loss(
+            policy,
+            value,
+            sample,
+            clip=now(self.clip, self.final_clip),
+            value_clip=self.value_clip,
+            value_coefficient=self.value_coefficient,
+            entropy_coefficient=now(self.entropy_coefficient, self.final_entropy_coefficient),
         )
-        return loss, {
-            "loss": loss,
-            "policy_loss": policy_term,
-            "value_loss": value_term,
-            "entropy": entropy,
-            "approximate_kl": jnp.mean(ratio - 1 - log_ratio),
-            "clip_fraction": jnp.mean((jnp.abs(ratio - 1) > self.clip).astype(ratio.dtype)),
-            "ratio_error": jnp.max(jnp.abs(ratio - 1)),
-        }

@@ -17,7 +17,7 @@ from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractGradient, along, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.returns import next_values, vtrace
-from agents.networks import Inputs, Recurrent, actor_critic
+from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
 
@@ -25,9 +25,9 @@ from zoo.parts.checks import check_counts
 class Learner(eqx.Module):
     """What R2AC learns; `behind` are the networks of the actors to come, the oldest first."""
 
-    network: Recurrent
+    network: Recurrent | Separate
     optimizer: PyTree
-    behind: tuple[Recurrent, ...]
+    behind: tuple[Recurrent | Separate, ...]
 
 
 class Actors(eqx.Module):
@@ -150,7 +150,7 @@ class R2AC(AbstractAgent):
             optax.rmsprop(rate, decay=0.99, eps=0.01, eps_in_sqrt=False),
         )
 
-    def network(self, *, key: Array) -> Recurrent:
+    def network(self, *, key: Array) -> Recurrent | Separate:
         """Return a fresh network."""
         env, params = self.environment
         asked = self.previous_action
@@ -185,7 +185,7 @@ class R2AC(AbstractAgent):
         env, params = self.environment
         return Policy(self._behavior(learner.network), env.action_space(params))
 
-    def _behavior(self, network: Recurrent) -> ByPolicy:
+    def _behavior(self, network: Recurrent | Separate) -> ByPolicy:
         return ByPolicy(network, reward_clip=self.reward_clip)
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
@@ -243,7 +243,9 @@ class R2AC(AbstractAgent):
             Report(metrics, {}, episode_statistics(rollout)),
         )
 
-    def _loss(self, network: Recurrent, unroll: Unroll, starts: PyTree) -> tuple[Array, Metrics]:
+    def _loss(
+        self, network: Recurrent | Separate, unroll: Unroll, starts: PyTree
+    ) -> tuple[Array, Metrics]:
         state, (policy, value) = unrolled(self.gradient, network, starts, unroll.inputs)
         log_prob = policy.log_prob(unroll.action)
         # Ratios, targets and advantages are constants.

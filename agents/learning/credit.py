@@ -71,6 +71,11 @@ class AbstractGradient(abc.ABC):
         starts as `to_segments` orders them, `[segment, ...]`.
         """
 
+    @property
+    def refreshes(self) -> bool:
+        """Whether `refreshed` recomputes carries, and so states."""
+        return False
+
     def refreshed(
         self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
     ) -> PyTree:

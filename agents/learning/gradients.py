@@ -156,11 +156,15 @@ class RTRL(AbstractOnlineGradient):
         end, starts = _stored(states)
         return (end, end_sensitivity), (starts, sensitivities)
 
+    @property
+    def refreshes(self) -> bool:
+        return self.refresh == "epoch"
+
     def refreshed(
         self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
     ) -> PyTree:
         """Recompute the carries where `refresh` says so; the first epoch's are fresh already."""
-        if self.refresh == "never":
+        if not self.refreshes:
             return starts
         return jax.lax.cond(
             jnp.asarray(epoch) > 0,

@@ -5,7 +5,10 @@ from jaxtyping import Array, Bool, Float
 
 
 def clipped_surrogate(
-    ratio: Float[Array, "*batch"], advantage: Float[Array, "*batch"], *, clip: float
+    ratio: Float[Array, "*batch"],
+    advantage: Float[Array, "*batch"],
+    *,
+    clip: float | Float[Array, ""],
 ) -> Float[Array, ""]:
     """Return PPO's policy loss: `-mean(min(ρ A, clip(ρ, 1 - ε, 1 + ε) A))`.
 

@@ -13,6 +13,7 @@ from agents.learning.segments import take
 
 Metrics = dict[str, Float[Array, ""]]
 Loss = Callable[[Any, Any, Any], tuple[Float[Array, ""], Metrics]]
+Renewed = Callable[[Any, Any, Any], Any]
 
 
 def epochs_of_minibatches(
@@ -25,6 +26,7 @@ def epochs_of_minibatches(
     epochs: int,
     minibatches: int,
     first: str = "ratio_error",
+    renewed: Renewed | None = None,
     key: Array,
 ) -> tuple[PyTree, PyTree, Metrics]:
     """Pass several times over the segments of a rollout, in random minibatches.
@@ -39,6 +41,8 @@ def epochs_of_minibatches(
     - `epochs`, `minibatches`: number of passes, and of parts per pass.
     - `first`: a metric which is that of the first minibatch, before anything has moved: it tells
       whether what is learned from is what acted.
+    - `renewed`: `(network, sample, carries) -> sample`, what every pass after the first learns
+      from; by default the same as the first.
 
     **Returns:**
 
@@ -47,7 +51,7 @@ def epochs_of_minibatches(
     """
     segments = jax.tree.leaves(sample)[0].shape[1]
 
-    def minibatch(learner, indices, carries):
+    def minibatch(learner, indices, sample, carries):
         network, optimizer_state = learner
         batch, carry = take(sample, indices, axis=1), take(carries, indices)
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(network, batch, carry)
@@ -58,8 +62,13 @@ def epochs_of_minibatches(
     def epoch(learner, inputs):
         epoch_key, number = inputs
         starts = carries(learner[0], number)
+        present = sample
+        if renewed is not None:
+            present = jax.lax.cond(
+                number > 0, renewed, lambda _, sample, __: sample, learner[0], sample, starts
+            )
         indices = minibatch_indices(epoch_key, segments, minibatches)
-        return jax.lax.scan(lambda pair, i: minibatch(pair, i, starts), learner, indices)
+        return jax.lax.scan(lambda pair, i: minibatch(pair, i, present, starts), learner, indices)
 
     inputs = (jax.random.split(key, epochs), jnp.arange(epochs))
     (network, optimizer_state), metrics = jax.lax.scan(epoch, learner, inputs)

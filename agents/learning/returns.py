@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
+from agents.envs.core.statistics import RunningStatistics
 
 Reward = Float[Array, "time *batch"]
 Flag = Bool[Array, "time *batch"]
@@ -81,6 +82,34 @@ def lambda_return(
     carry_on = discount * trace_decay * goes_on
     base = reward + jnp.where(goes_on, 1 - trace_decay, 1) * following
     return scan.linear(carry_on.astype(base.dtype), base, reverse=True)
+
+
+def scaled_reward(
+    statistics: RunningStatistics | None,
+    reward: Reward,
+    begin: Flag,
+    before: Float[Array, "*batch"],
+    *,
+    discount: float,
+) -> tuple[Reward, Float[Array, "*batch"], RunningStatistics | None]:
+    """Scale a rollout's rewards by the standard deviation of their running return so far.
+
+    By what was known before the rollout, so that one rollout has one scale.
+
+    **Arguments:**
+
+    - `statistics`: of running returns; `None` for rewards as they are.
+    - `begin`, `before`: see `running_return`.
+
+    **Returns:**
+
+    `(reward, after, statistics)`: the rewards, the running returns after the last step and the
+    statistics with those of this rollout.
+    """
+    if statistics is None:
+        return reward, before, None
+    returns = running_return(reward, begin, before, discount=discount)
+    return statistics.scale(reward), returns[-1], statistics.update(returns)
 
 
 def running_return(

@@ -10,7 +10,7 @@ from agents.networks.distributions import (
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs
 from agents.networks.layers import Linear, TwoLayers
-from agents.networks.recurrent import Recurrent, actor_critic, around_memory
+from agents.networks.recurrent import Recurrent, Separate, actor_critic, around_memory
 from agents.networks.sparse import SparseLayers, sparse_recurrent
 from agents.networks.values import ActionValues, q_network
 
@@ -26,6 +26,7 @@ __all__ = [
     "MultiCategorical",
     "PolicyHead",
     "Recurrent",
+    "Separate",
     "SparseLayers",
     "TanhGaussian",
     "TwoLayers",

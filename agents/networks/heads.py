@@ -4,9 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from agents.networks.distributions import Categorical, Distribution, Gaussian, MultiCategorical
+from agents.networks.distributions import (
+    Categorical,
+    Distribution,
+    Gaussian,
+    MultiCategorical,
+    TanhGaussian,
+)
 from agents.networks.spaces import MultiDiscrete
 
 
@@ -19,16 +26,18 @@ class ActorCritic(eqx.Module):
     - `critic`: gives the value.
     - `log_std`: of a Gaussian, the same in all states; `None` for discrete actions.
     - `action_space`: a gymnax space.
+    - `squashed`: whether a Gaussian goes through a tanh into its box.
     """
 
     actor: Callable[[Array], Array]
     critic: Callable[[Array], Array]
     log_std: Float[Array, " actions"] | None
     action_space: Any = eqx.field(static=True)
+    squashed: bool = eqx.field(static=True, default=False)
 
     def __call__(self, y: Float[Array, " outputs"]) -> tuple[Distribution, Float[Array, ""]]:
         """Return `(policy, value)` for the memory's output at one step."""
-        return _distribution(self.actor(y), self.log_std, self.action_space), self.critic(y)[0]
+        return _distribution(self, self.actor(y)), self.critic(y)[0]
 
 
 class PolicyHead(eqx.Module):
@@ -37,10 +46,11 @@ class PolicyHead(eqx.Module):
     layers: Callable[[Array], Array]
     log_std: Float[Array, " actions"] | None
     action_space: Any = eqx.field(static=True)
+    squashed: bool = eqx.field(static=True, default=False)
 
     def __call__(self, y: Float[Array, " outputs"]) -> Distribution:
         """Return the policy for the memory's output at one step."""
-        return _distribution(self.layers(y), self.log_std, self.action_space)
+        return _distribution(self, self.layers(y))
 
 
 class ValueHead(eqx.Module):
@@ -53,12 +63,15 @@ class ValueHead(eqx.Module):
         return self.layers(y)[0]
 
 
-def _distribution(
-    numbers: Array, log_std: Float[Array, " actions"] | None, action_space: Any
-) -> Distribution:
+def _distribution(head: ActorCritic | PolicyHead, numbers: Array) -> Distribution:
     """The policy that a layer's output stands for."""
-    if log_std is not None:
-        return Gaussian(numbers, log_std)
-    if isinstance(action_space, MultiDiscrete):
-        return MultiCategorical(numbers, action_space.nvec)
+    space = head.action_space
+    if head.log_std is not None and head.squashed:
+        low, high = (jnp.broadcast_to(x, numbers.shape) for x in (space.low, space.high))
+        center, half = ((x / 2).astype(numbers.dtype) for x in (high + low, high - low))
+        return TanhGaussian(numbers, head.log_std, center, half)
+    if head.log_std is not None:
+        return Gaussian(numbers, head.log_std)
+    if isinstance(space, MultiDiscrete):
+        return MultiCategorical(numbers, space.nvec)
     return Categorical(numbers)

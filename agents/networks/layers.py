@@ -1,11 +1,15 @@
 """Layers without a memory."""
 
 import math
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
+"""Activations by name."""
 
 
 class Linear(eqx.Module):
@@ -30,13 +34,14 @@ class Linear(eqx.Module):
 
 
 class Encoder(eqx.Module):
-    """A linear layer with a ReLU, in front of a memory."""
+    """A linear layer with a ReLU or another activation, in front of a memory."""
 
     linear: Linear
+    activation: Callable[[Array], Array] = eqx.field(static=True, default=jax.nn.relu)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Return the memory's input."""
-        return jax.nn.relu(self.linear(x))
+        return self.activation(self.linear(x))
 
 
 def layer_norm(x: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -83,23 +88,34 @@ class Layers(eqx.Module):
 
 
 class TwoLayers(eqx.Module):
-    """A hidden layer of some width with a ReLU, and a linear layer whose weights have a scale."""
+    """A hidden layer of some width with a ReLU or another activation, and a linear layer whose
+    weights have a scale."""
 
     hidden: Linear
     output: Linear
+    activation: Callable[[Array], Array] = eqx.field(static=True)
 
     def __init__(
-        self, inputs: int, width: int, outputs: int, *, scale: float, keys: tuple[Array, Array]
+        self,
+        inputs: int,
+        width: int,
+        outputs: int,
+        *,
+        scale: float,
+        activation: Callable[[Array], Array] = jax.nn.relu,
+        keys: tuple[Array, Array],
     ):
         """**Arguments:**
 
         - `inputs`, `width`, `outputs`: widths, from the first layer to the last.
         - `scale`: singular value of the last layer's weights.
+        - `activation`: behind the hidden layer.
         - `keys`: PRNG keys of the two layers.
         """
         self.hidden = Linear(inputs, width, key=keys[0])
         self.output = Linear(width, outputs, scale=scale, key=keys[1])
+        self.activation = activation
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Return the output of one vector."""
-        return self.output(jax.nn.relu(self.hidden(x)))
+        return self.output(self.activation(self.hidden(x)))

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 import zoo
-from agents.networks.heads import ActorCritic
+from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs
-from agents.networks.layers import Encoder, Linear, TwoLayers
+from agents.networks.layers import ACTIVATIONS, Encoder, Linear, TwoLayers
 from agents.networks.spaces import is_discrete, width
 from zoo.parts.checks import check_counts
 
@@ -119,6 +119,62 @@ def around_memory(
     )
 
 
+class Separate(eqx.Module):
+    """Two networks side by side, each with a memory of its own: what one learns leaves the other
+    alone.
+
+    It has the four forms too; states, sensitivities and outputs are pairs.
+
+    **Attributes:**
+
+    - `actor`, `critic`: the networks; with `PolicyHead` and `ValueHead` for heads the output is
+      `(policy, value)`.
+    """
+
+    actor: Recurrent
+    critic: Recurrent
+
+    @property
+    def memory(self) -> tuple[zoo.AbstractMemory, zoo.AbstractMemory]:
+        """The memories of both."""
+        return self.actor.memory, self.critic.memory
+
+    def init_state(self) -> Any:
+        """Return the memories' states at the beginning of an episode."""
+        return self.actor.init_state(), self.critic.init_state()
+
+    def step(self, state: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
+        """Take one step, for acting: `(state, output)`, each a pair."""
+        return self._both("step", state, inputs, begin)
+
+    def scan(self, state: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
+        """Run a sequence, every leaf of `inputs` with a leading time axis: `(state, outputs)`."""
+        return self._both("scan", state, inputs, begin)
+
+    def rtrl_init(self) -> Any:
+        """Return the sensitivities at the beginning of an episode."""
+        return self.actor.rtrl_init(), self.critic.rtrl_init()
+
+    def rtrl_step(self, carry: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
+        """Take one step whose gradient in the memories' parameters is that of the whole past."""
+        carries, output = self._both("rtrl_step", zip(*carry, strict=True), inputs, begin)
+        return tuple(zip(*carries, strict=True)), output
+
+    def rtrl_scan(self, carry: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
+        """Run a segment whose gradient in the memories' parameters reaches beyond its start."""
+        carries, outputs = self._both("rtrl_scan", zip(*carry, strict=True), inputs, begin)
+        return tuple(zip(*carries, strict=True)), outputs
+
+    def _both(self, form: str, carries: Any, inputs: Inputs, begin: Any) -> tuple[Any, Any]:
+        """One form of both networks: the carries after it, and the outputs."""
+        found = [
+            getattr(network, form)(carry, inputs, begin)
+            for network, carry in zip((self.actor, self.critic), carries, strict=True)
+        ]
+        (one, policy), (other, value) = found
+        return (one, other), (policy, value)
+
+
 def actor_critic(
     observation_space: Any,
     action_space: Any,
@@ -127,11 +183,14 @@ def actor_critic(
     encoder_size: int = 64,
     encoder_credit: str = "segment",
     head_size: int = 64,
+    activation: str = "relu",
+    separate: bool = False,
+    squashed: bool = False,
     previous_action: bool = False,
     previous_reward: bool = False,
     key: Array,
-) -> Recurrent:
-    """Make a network whose head gives policy and value.
+) -> Recurrent | Separate:
+    """Make a network that gives policy and value.
 
     **Arguments:**
 
@@ -143,6 +202,9 @@ def actor_critic(
       segment in the RTRL forms; `"exact"` makes it a part of the memory, see `zoo.Fronted`.
     - `head_size`: width of the hidden layer of actor and critic; 0 for none, so that both are
       linear.
+    - `activation`: `"relu"` or `"tanh"`, of encoder and hidden layers.
+    - `separate`: whether actor and critic have a memory and an encoder each.
+    - `squashed`: whether continuous actions go through a tanh into their box.
     - `previous_action`, `previous_reward`: whether they are inputs too.
 
     **Raises:**
@@ -150,38 +212,43 @@ def actor_critic(
     `TypeError` for a space that is not supported; `ValueError` for a width that is not one.
     """
     check_counts(0, encoder_size=encoder_size, head_size=head_size)
-    encoder_key, memory_key, *keys = jax.random.split(key, 6)
-    actions = width(action_space)
+    actions, activate = width(action_space), ACTIVATIONS[activation]
 
-    def encoder(numbers: int) -> Encoder:
-        return Encoder(Linear(numbers, encoder_size, key=encoder_key))
-
-    def head(outputs: int) -> ActorCritic:
-        return ActorCritic(
-            actor=_layers(outputs, head_size, actions, 0.01, (keys[0], keys[1])),
-            critic=_layers(outputs, head_size, 1, 1.0, (keys[2], keys[3])),
-            log_std=None if is_discrete(action_space) else jnp.zeros(actions),
-            action_space=action_space,
+    def part(head: Callable[[int, Any], Any], key: Array) -> Recurrent:
+        encoder_key, memory_key, *keys = jax.random.split(key, 6)
+        encoder = lambda n: Encoder(Linear(n, encoder_size, key=encoder_key), activate)  # noqa: E731
+        return around_memory(
+            observation_space,
+            action_space,
+            memory,
+            encoder=encoder if encoder_size else None,
+            encoder_size=encoder_size,
+            encoder_credit=encoder_credit,
+            head=lambda outputs: head(outputs, keys),
+            previous_action=previous_action,
+            previous_reward=previous_reward,
+            key=memory_key,
         )
 
-    return around_memory(
-        observation_space,
-        action_space,
-        memory,
-        encoder=encoder if encoder_size else None,
-        encoder_size=encoder_size,
-        encoder_credit=encoder_credit,
-        head=head,
-        previous_action=previous_action,
-        previous_reward=previous_reward,
-        key=memory_key,
-    )
+    def layers(inputs: int, outputs: int, scale: float, keys: Any) -> Linear | TwoLayers:
+        if not head_size:
+            return Linear(inputs, outputs, scale=scale, key=keys[1])
+        return TwoLayers(
+            inputs, head_size, outputs, scale=scale, activation=activate, keys=(keys[0], keys[1])
+        )
 
+    def actor(inputs: int, keys: Any) -> Linear | TwoLayers:
+        return layers(inputs, actions, 0.01, keys[:2])
 
-def _layers(
-    inputs: int, width: int, outputs: int, scale: float, keys: tuple[Array, Array]
-) -> Linear | TwoLayers:
-    """Two layers, or one where the hidden one has no width; `scale` is of the last."""
-    if not width:
-        return Linear(inputs, outputs, scale=scale, key=keys[1])
-    return TwoLayers(inputs, width, outputs, scale=scale, keys=keys)
+    def critic(inputs: int, keys: Any) -> Linear | TwoLayers:
+        return layers(inputs, 1, 1.0, keys[2:])
+
+    log_std = None if is_discrete(action_space) else jnp.zeros(actions)
+    if separate:
+        keys = jax.random.split(key)
+        return Separate(
+            part(lambda n, k: PolicyHead(actor(n, k), log_std, action_space, squashed), keys[0]),
+            part(lambda n, k: ValueHead(critic(n, k)), keys[1]),
+        )
+    head = lambda n, k: ActorCritic(actor(n, k), critic(n, k), log_std, action_space, squashed)  # noqa: E731
+    return part(head, key)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
@@ -38,3 +39,10 @@ def is_discrete(action_space: Any) -> bool:
     if isinstance(action_space, spaces.Box):
         return False
     raise TypeError(f"`action_space` (={action_space!r}) must be Discrete, MultiDiscrete or Box.")
+
+
+def is_bounded(space: Any) -> bool:
+    """Tell whether a space is a `Box` with finite sides."""
+    if not isinstance(space, spaces.Box):
+        return False
+    return bool(np.isfinite([np.max(np.abs(space.low)), np.max(np.abs(space.high))]).all())

@@ -55,6 +55,33 @@ def _ppo(name, gradient, words, first=False):
     )
 
 
+def _ppo_in_full():
+    """One environment, single steps, and all that is off by default."""
+    settings = {
+        "num_envs": 1,
+        "rollout_length": 48,
+        "minibatches": 4,
+        "epochs": 2,
+        "encoder_size": 6,
+        "head_size": 6,
+        "activation": "tanh",
+        "targets": "fresh",
+        "value_clip": 0.2,
+        "anneal_steps": 1000,
+        "final_clip": 0.1,
+        "final_entropy_coefficient": 0.0,
+        "separate_memories": True,
+        "normalize_reward": True,
+        "staleness_every": 2,
+    }
+    agent = agents.PPO(
+        **_TASK, **settings, memory=zoo.spec("rtu", hidden=5), gradient=agents.RTRL(1)
+    )
+    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in settings.items())
+    words = f"--algorithm ppo {_WORDS} {flags} --hidden 5 --gradient rtrl --segment 1"
+    return AgentCase("ppo in full", agent, re.sub(" True", "", words))
+
+
 def _ppo_solver(memory, gradient):
     return agents.PPO(
         env="t_maze",
@@ -253,6 +280,7 @@ CASES = [
         first=True,
     ),
     _ppo("ppo tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
+    _ppo_in_full(),
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
     _r2ac("r2ac rtrl", "elstm", agents.RTRL(segment=None), "", first=True),
     _r2ac("r2ac tbptt", "lstm", agents.TBPTT(8), "--gradient tbptt --segment 8"),

@@ -18,7 +18,7 @@ from agents.networks import Inputs, Recurrent, actor_critic
 TIME, ENVS = 12, 3
 
 
-def network(memory="rtu"):
+def network(memory="rtu", **options):
     return actor_critic(
         spaces.Box(-1, 1, (3,)),
         spaces.Discrete(2),
@@ -26,6 +26,7 @@ def network(memory="rtu"):
         encoder_size=5,
         head_size=4,
         key=jax.random.key(1),
+        **options,
     )
 
 
@@ -77,6 +78,18 @@ def test_the_three_gradients_agree_where_they_must(memory):
     assert difference(RTRL(1), lambda net: net.memory) < 1e-9
     assert difference(RTRL(4), lambda net: net.features) > 1e-3
     assert difference(TBPTT(4), lambda net: net.memory) > 1e-3
+
+
+@pytest.mark.slow
+def test_they_agree_for_two_memories_side_by_side():
+    net = network(separate=True)
+    whole, by_rtrl = (loss_gradient(choice, net) for choice in (BPTT(), RTRL(4)))
+    for part in ("actor", "critic"):
+        one, other = (getattr(gradient, part) for gradient in (whole, by_rtrl))
+        pairs = (jax.tree.leaves((g.memory, g.head)) for g in (one, other))
+        for a, b in zip(*pairs, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * float(jnp.abs(a).max()))
+            assert jnp.abs(a).max() > 0
 
 
 def test_a_truncated_gradient_reaches_back_to_the_start_of_its_segment():

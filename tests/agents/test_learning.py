@@ -12,6 +12,8 @@ from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
 from agents.learning.returns import discounted_return, gae, next_values, running_return, vtrace
 from agents.learning.segments import from_segments, to_segments, to_starts
+from agents.learning.surrogate import Sample, surrogate_loss
+from agents.networks import Categorical
 from tests.agents.by_hand import gae_by_hand, vtrace_by_hand
 
 
@@ -105,6 +107,37 @@ def test_losses_by_hand():
     assert abs(float(x.mean())) < 1e-12 and float(x.std()) == pytest.approx(1, abs=1e-7)
 
 
+def test_the_surrogate_loss_and_the_divergences_by_hand():
+    policy = Categorical(jnp.log(jnp.array([[0.5, 0.5], [0.2, 0.8]])))
+    sample = Sample(
+        inputs=None,
+        action=jnp.array([0, 1]),
+        log_prob=jnp.log(jnp.array([0.4, 0.8])),
+        value=jnp.array([0.0, 1.0]),
+        advantage=jnp.array([2.0, 4.0]),
+        target=jnp.array([3.0, 1.0]),
+    )
+    value = jnp.array([1.0, 1.0])
+    loss, metrics = surrogate_loss(
+        policy,
+        value,
+        sample,
+        clip=0.1,
+        value_clip=0.5,
+        value_coefficient=2.0,
+        entropy_coefficient=0.5,
+    )
+    # Ratios 1.25 and 1, advantages standardized to ∓1, and the first value moves by 0.5 only.
+    entropy = -np.mean([2 * 0.5 * np.log(0.5), 0.2 * np.log(0.2) + 0.8 * np.log(0.8)])
+    np.testing.assert_allclose(metrics["policy_loss"], -(-1.25 + 1) / 2, rtol=1e-7)
+    np.testing.assert_allclose(metrics["value_loss"], 0.5 * 2.5**2 / 2, rtol=1e-12)
+    np.testing.assert_allclose(loss, 0.125 + 2 * 1.5625 - 0.5 * entropy, rtol=1e-7)
+    np.testing.assert_allclose(metrics["kl_k1"], -np.log(1.25) / 2, rtol=1e-12)
+    np.testing.assert_allclose(metrics["kl_k2"], np.log(1.25) ** 2 / 4, rtol=1e-12)
+    np.testing.assert_allclose(metrics["approximate_kl"], (0.25 - np.log(1.25)) / 2, rtol=1e-12)
+    assert metrics["clip_fraction"] == 0.5 and metrics["ratio_error"] == pytest.approx(0.25)
+
+
 @pytest.mark.parametrize("envs", [1, 7])
 def test_statistics_are_per_feature_whatever_the_number_of_environments(envs):
     rng = np.random.default_rng(0)
@@ -179,6 +212,27 @@ def test_every_epoch_learns_from_every_segment_once_with_its_own_carry():
     # 3 more segments have been seen after each of the 12 minibatches.
     assert metrics["seen"] == 3 * np.arange(12).mean()
     assert metrics["ratio_error"] == 0, "of the first minibatch"
+
+
+def test_every_epoch_but_the_first_learns_from_what_is_renewed():
+    def loss(network, sample, carry):
+        return -jnp.sum(network * sample), {"ratio_error": jnp.sum(sample)}
+
+    optimizer = optax.sgd(1.0)
+    network, _, metrics = epochs_of_minibatches(
+        loss,
+        optimizer,
+        (jnp.ones(()), optimizer.init(())),
+        jnp.ones((1, 4)),
+        lambda network, epoch: 10.0 * epoch * jnp.ones(4),
+        epochs=3,
+        minibatches=1,
+        renewed=lambda network, sample, carries: sample * network + carries[None],
+        key=jax.random.key(0),
+    )
+    # 1 + 4·1, then + 4·(5 + 10), then + 4·(65 + 20).
+    assert network == 405
+    assert metrics["ratio_error"] == 4, "of the first minibatch"
 
 
 def test_staleness_is_the_cosine_of_the_gradients():

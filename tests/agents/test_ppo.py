@@ -10,6 +10,7 @@ import pytest
 
 import agents
 import zoo
+from agents.networks import Inputs
 from tests.agents.by_hand import episodes, gae_by_hand, values
 from tests.agents.tasks import Tape
 
@@ -91,6 +92,109 @@ def test_a_clipped_value_is_anchored_at_the_value_of_the_rollout():
     assert abs(second - 0.5 * np.mean((new - target) ** 2)) > 1e-3
     expected = (float(first.metrics["value_loss"]) + second) / 2
     np.testing.assert_allclose(report.metrics["value_loss"], expected, rtol=1e-6)
+
+
+def stored_values(old, new, env, time, segment):
+    """Values by `new` along `time` from states of `old` at segments' starts, and what follows each.
+
+    For one episode that does not end; after the last step, from the state of `old`.
+    """
+    inputs = [
+        Inputs(
+            Tape.observation(jnp.int32(t)),
+            jnp.int32(0),
+            Tape.reward(jnp.int32(t)) * bool(t),
+            jnp.bool_(t == 0),
+        )
+        for t in (*time, time[-1] + 1)
+    ]
+    step = jax.jit(lambda network, state, inputs: network.step(state, inputs))
+    behind, state, found = old.init_state(), None, []
+    for number, one in enumerate(inputs):
+        if number % segment == 0:
+            state = behind
+        state, (_, value) = step(new, state, one)
+        behind, _ = step(old, behind, one)
+        found.append(float(value))
+    return np.array(found[:-1]), np.array(found[1:])
+
+
+@pytest.mark.parametrize("refresh", [pytest.param("epoch", marks=pytest.mark.slow), "never"])
+def test_fresh_targets_are_of_the_values_of_then_and_the_anchor_stays(refresh):
+    """In the second epoch; the rollout ends within an episode, so that what follows counts."""
+    env = Tape(100, 100)
+    gradient = agents.RTRL(3, refresh=refresh)
+    options = {"learning_rate": 0.1, "rollout_length": 6, "value_clip": 0.05}
+    ppo = small(env, targets="fresh", gradient=gradient, epochs=2, **options)
+    (before, _), (report,) = iterations(ppo, 1)
+    once = small(env, gradient=gradient, epochs=1, **options)
+    (_, between), (first,) = iterations(once, 1)
+    old_network, network = before.learner.network, between.learner.network
+    time, reward, *ends = episodes(env, 6)
+    old, _ = values(old_network, env, time, lambda x: x)
+    if refresh == "epoch":
+        new, following = values(network, env, time, lambda x: x)
+    else:
+        new, following = stored_values(old_network, network, env, time, 3)
+        assert np.abs(new - values(network, env, time, lambda x: x)[0]).max() > 1e-4
+    advantage = gae_by_hand(
+        *(x[:, None] for x in (reward, new, following, *ends)), ppo.discount, ppo.gae_lambda
+    )[:, 0]
+    moved = old + np.clip(new - old, -0.05, 0.05)
+    assert (np.abs(new - old) > 0.1).all(), "nothing is clipped"
+    target = new + advantage
+    second = 0.5 * np.mean(np.maximum(advantage**2, (moved - target) ** 2))
+    expected = (float(first.metrics["value_loss"]) + second) / 2
+    np.testing.assert_allclose(report.metrics["value_loss"], expected, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_clip_and_entropy_fall_linearly_with_the_rate():
+    ppo = small(
+        anneal_steps=32,
+        clip=1e-7,
+        final_clip=0.6,
+        entropy_coefficient=0.4,
+        final_entropy_coefficient=0.1,
+    )
+    now = ppo._falling
+    np.testing.assert_allclose(
+        [now(jnp.int32(i), 0.3, 0.1) for i in range(4)], [0.3, 0.2, 0.1, 0.1]
+    )
+    assert now(jnp.int32(9), 0.3, None) == 0.3
+    _, reports = iterations(dataclasses.replace(ppo, learning_rate=0.02, epochs=1), 3)
+    for report, expected in zip(reports, (0.4, 0.25, 0.1), strict=True):
+        m = {name: float(value) for name, value in report.metrics.items()}
+        found = (m["policy_loss"] + 0.5 * m["value_loss"] - m["loss"]) / m["entropy"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    ppo = dataclasses.replace(ppo, epochs=2, learning_rate=1e-4)
+    clipped = [float(r.metrics["clip_fraction"]) for r in iterations(ppo, 2)[1]]
+    assert clipped[0] > 0 and clipped[1] == 0
+
+
+@pytest.mark.slow
+def test_actors_and_critics_with_memories_of_their_own_leave_each_other_alone():
+    ppo = small(separate_memories=True, activation="tanh", value_coefficient=0.0, epochs=2)
+    (before, after), _ = iterations(ppo, 1)
+    old, new = before.learner.network, after.learner.network
+    same = jax.tree.map(np.array_equal, *map(jax.tree.leaves, (old.critic, new.critic)))
+    assert all(same)
+    changed = jax.tree.map(np.array_equal, *map(jax.tree.leaves, (old.actor, new.actor)))
+    assert not any(changed)
+    assert new.actor.head.layers.activation is jnp.tanh
+    assert new.actor.features.encoder.activation is jnp.tanh
+
+
+@pytest.mark.slow
+def test_squashed_actions_stay_in_their_box():
+    ppo = small("Pendulum-v1", squash_actions=True, memory=zoo.spec("gru", hidden=5))
+    (_, state), (report,) = iterations(ppo, 1)
+    assert float(report.metrics["ratio_error"]) < 1e-10
+    behavior = ppo.policy(state.learner).behavior
+    acting = state.actors.acting
+    draw = lambda key: behavior(acting.memory, acting.inputs(), key)[1].action  # noqa: E731
+    drawn = jax.vmap(draw)(jax.random.split(jax.random.key(0), 500))
+    assert 1.8 < float(jnp.abs(drawn).max()) <= 2
 
 
 def test_observations_are_normalized_by_the_statistics_of_those_the_environment_gave():
@@ -177,6 +281,8 @@ def test_staleness_is_measured_now_and_then():
         ({"discount": 1.5}, r"`discount` \(=1.5\) must be in \[0, 1\]"),
         ({"learning_rate": 0.0}, r"`learning_rate` \(=0.0\) must be above 0"),
         ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be above 0, or None"),
+        ({"final_clip": 0.1}, r"`final_clip` \(=0.1\) must be None without `anneal_steps`"),
+        ({"squash_actions": True}, r"`squash_actions` \(=True\) needs actions in a bounded Box"),
         ({"value_clip": 0.0}, r"`value_clip` \(=0.0\) must be above 0, or None"),
         ({"entropy_coefficient": -0.1}, r"`entropy_coefficient` \(=-0.1\) must be at least 0"),
         ({"env": "RepeatPreviousEasie"}, "RepeatPreviousEasy"),
@@ -197,10 +303,12 @@ def test_bad_settings_are_named(options, message):
     [
         ("memory", "rtu", r"`memory` \(='rtu'\) must be a recipe, such as zoo.spec"),
         ("gradient", "rtrl", r"`gradient` \(='rtrl'\) must be a choice, such as agents.RTRL"),
+        ("targets", "new", r"`targets` \(='new'\) must be one of stale, fresh"),
+        ("activation", "gelu", r"`activation` \(='gelu'\) must be one of relu, tanh"),
     ],
 )
 def test_names_in_place_of_choices_are_refused(name, value, message):
     ppo = small()
     object.__setattr__(ppo, name, value)  # the suite's own checks of types would come first
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         ppo.check()

@@ -7,6 +7,7 @@ from agents.networks.distributions import (
     MultiCategorical,
     TanhGaussian,
 )
+from agents.networks.encoders import Convolutions
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs
 from agents.networks.layers import Linear, TwoLayers
@@ -18,6 +19,7 @@ __all__ = [
     "ActionValues",
     "ActorCritic",
     "Categorical",
+    "Convolutions",
     "Distribution",
     "Features",
     "Gaussian",

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 import zoo
+from agents.networks.encoders import front
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs
 from agents.networks.layers import ACTIVATIONS, Encoder, Linear, TwoLayers
@@ -90,6 +91,9 @@ def around_memory(
 ) -> Recurrent:
     """Put a memory between what is read of the inputs and a head.
 
+    Where there is an encoder and observations are pictures or planes, a `Box` of three axes, it
+    stands behind convolutions; see `agents.networks.Convolutions`.
+
     **Arguments:**
 
     - `observation_space`, `action_space`: gymnax spaces.
@@ -108,12 +112,14 @@ def around_memory(
     `TypeError` for a space that is not supported.
     """
     numbers = width(observation_space) + width(action_space) * previous_action + previous_reward
-    front = None if encoder is None else encoder(numbers)
-    cell = memory.build(numbers if front is None else encoder_size, key)
-    if front is not None and encoder_credit == "exact":
-        cell, front = zoo.Fronted(front, cell, inputs=numbers), None
+    before = None
+    if encoder is not None:
+        before = front(observation_space, numbers, encoder, key=jax.random.fold_in(key, 1))
+    cell = memory.build(numbers if before is None else encoder_size, key)
+    if before is not None and encoder_credit == "exact":
+        cell, before = zoo.Fronted(before, cell, inputs=numbers), None
     return Recurrent(
-        Features(front, observation_space, action_space, previous_action, previous_reward),
+        Features(before, observation_space, action_space, previous_action, previous_reward),
         cell,
         head(cell.outputs),
     )
@@ -196,8 +202,8 @@ def actor_critic(
 
     - `observation_space`, `action_space`: gymnax spaces.
     - `memory`: recipe of the memory.
-    - `encoder_size`: width of the layer in front of the memory; 0 for none, so that the memory
-      reads the observation itself.
+    - `encoder_size`: width of the layer in front of the memory, which stands behind convolutions
+      where observations are pictures; 0 for none, so that the memory reads the observation itself.
     - `encoder_credit`: `"segment"` puts it among the features, where it learns from the present
       segment in the RTRL forms; `"exact"` makes it a part of the memory, see `zoo.Fronted`.
     - `head_size`: width of the hidden layer of actor and critic; 0 for none, so that both are

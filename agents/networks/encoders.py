@@ -1,0 +1,147 @@
+"""What stands in front of a memory, by the observation space: convolutions for pictures."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnax.environments import spaces
+from jaxtyping import Array, Float
+
+from agents.networks.spaces import width
+
+# (channels, side of the kernel, stride), by the shortest side of a picture. The first are those of
+# Mnih et al. (2015), the last those of Young and Tian (2019) for planes of 10 x 10.
+_LAYERS = {
+    36: ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
+    16: ((32, 4, 2), (64, 3, 1)),
+    1: ((16, 3, 1),),
+}
+
+
+class Convolution(eqx.Module):
+    """A convolution without padding, and a ReLU."""
+
+    w: Float[Array, "channels inputs height width"]
+    b: Float[Array, " channels"]
+    stride: int = eqx.field(static=True)
+
+    def __init__(
+        self, inputs: int, channels: int, kernel: tuple[int, int], stride: int, key: Array
+    ):
+        """**Arguments:**
+
+        - `inputs`, `channels`: planes that come in, and that go out.
+        - `kernel`: its sides.
+        - `stride`: steps from one place to the next.
+        """
+        orthogonal = jax.nn.initializers.orthogonal(math.sqrt(2))
+        self.w = orthogonal(key, (channels, inputs * math.prod(kernel))).reshape(
+            channels, inputs, *kernel
+        )
+        self.b = jnp.zeros(channels)
+        self.stride = stride
+
+    def __call__(self, x: Float[Array, "inputs rows columns"]) -> Float[Array, "channels _ _"]:
+        """Return the planes that go out."""
+        strides = (self.stride, self.stride)
+        y = jax.lax.conv_general_dilated(x[None], self.w, strides, "VALID")[0]
+        return jax.nn.relu(y + self.b[:, None, None])
+
+
+class Convolutions(eqx.Module):
+    """Convolutions over a picture, which comes as the first numbers of a vector.
+
+    The other numbers, such as the previous action and reward, go by. Sizes follow the picture:
+    three layers from 36 pixels on, two from 16, one below. Numbers beyond ±1 are scaled by the
+    bound of their space, as the 255 of pixels.
+
+    Source: Mnih et al. (2015), *Human-level control through deep reinforcement learning*; for small
+    planes: Young and Tian (2019), *MinAtar*.
+
+    **Attributes:**
+
+    - `layers`: one after the other.
+    - `shape`: of the picture. Planes are along the first axis or the last: the shorter one, and the
+      last of two alike.
+    - `scale`: what numbers are divided by.
+    - `outputs`: how many numbers the last layer gives.
+    """
+
+    layers: tuple[Convolution, ...]
+    shape: tuple[int, int, int] = eqx.field(static=True)
+    scale: float = eqx.field(static=True)
+    outputs: int = eqx.field(static=True)
+
+    def __init__(self, space: spaces.Box, *, key: Array):
+        """**Arguments:**
+
+        - `space`: a `Box` of three axes.
+        """
+        self.shape = tuple(space.shape)
+        bound = float(np.max(np.abs([np.min(space.low), np.max(space.high)])))
+        self.scale = bound if 1 < bound < math.inf else 1.0
+        planes, *sides = np.transpose(np.empty(self.shape), self._planes_first).shape
+        (sizes,) = [_LAYERS[least] for least in sorted(_LAYERS) if least <= min(sides)][-1:]
+        layers = []
+        for (channels, kernel, stride), k in zip(
+            sizes, jax.random.split(key, len(sizes)), strict=True
+        ):
+            window = tuple(min(kernel, side) for side in sides)
+            layers.append(Convolution(planes, channels, window, stride, key=k))
+            planes = channels
+            sides = [(side - w) // stride + 1 for side, w in zip(sides, window, strict=True)]
+        self.layers, self.outputs = tuple(layers), planes * math.prod(sides)
+
+    @property
+    def _planes_first(self) -> tuple[int, int, int]:
+        return (0, 1, 2) if self.shape[0] < self.shape[2] else (2, 0, 1)
+
+    def __call__(self, numbers: Float[Array, " numbers"]) -> Float[Array, " features"]:
+        """Return the last layer's numbers, and those that go by."""
+        size = math.prod(self.shape)
+        x = (numbers[:size] / self.scale).reshape(self.shape).transpose(self._planes_first)
+        for layer in self.layers:
+            x = layer(x)
+        return jnp.concatenate([x.ravel(), numbers[size:]])
+
+
+class Behind(eqx.Module):
+    """An encoder behind convolutions."""
+
+    convolutions: Convolutions
+    encoder: Callable[[Array], Array]
+
+    def __call__(self, numbers: Float[Array, " numbers"]) -> Float[Array, " features"]:
+        """Return the memory's input."""
+        return self.encoder(self.convolutions(numbers))
+
+
+def front(
+    observation_space: Any,
+    numbers: int,
+    encoder: Callable[[int], Callable[[Array], Array]],
+    *,
+    key: Array,
+) -> Callable[[Array], Array]:
+    """Make what stands in front of a memory, by the observation space.
+
+    A `Box` of three axes, pixels or planes, gets convolutions in front of the encoder.
+
+    **Arguments:**
+
+    - `numbers`: how many are read, those of the observation first.
+    - `encoder`: makes the encoder, given how many numbers come in.
+    - `key`: for the convolutions.
+
+    **Returns:**
+
+    A module over one vector of numbers.
+    """
+    if not (isinstance(observation_space, spaces.Box) and len(observation_space.shape) == 3):
+        return encoder(numbers)
+    convolutions = Convolutions(observation_space, key=key)
+    return Behind(convolutions, encoder(convolutions.outputs + numbers - width(observation_space)))

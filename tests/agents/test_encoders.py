@@ -1,0 +1,113 @@
+"""Convolutions in front of a memory: sizes, values by a plain loop, and credit through them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+
+import agents
+import zoo
+from agents.networks import Convolutions, Inputs, actor_critic
+from agents.networks.encoders import Behind
+from agents.networks.layers import Encoder
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "outputs"),
+    [
+        ((84, 84, 4), [(32, 8, 8, 4), (64, 4, 4, 2), (64, 3, 3, 1)], 64 * 7 * 7),
+        ((36, 44, 3), [(32, 8, 8, 4), (64, 4, 4, 2), (64, 3, 3, 1)], 64 * 1 * 2),
+        ((3, 16, 20), [(32, 4, 4, 2), (64, 3, 3, 1)], 64 * 5 * 7),
+        ((10, 10, 4), [(16, 3, 3, 1)], 16 * 8 * 8),
+        ((4, 17, 15), [(16, 3, 3, 1)], 16 * 15 * 13),
+        ((5, 2, 1), [(16, 3, 2, 1)], 16 * 3 * 1),
+    ],
+)
+def test_sizes_follow_the_picture(shape, sizes, outputs):
+    net = eqx.filter_eval_shape(Convolutions, spaces.Box(0, 1, shape), key=jax.random.key(0))
+    found = [(layer.w.shape[0], *layer.w.shape[2:], layer.stride) for layer in net.layers]
+    assert found == sizes and net.outputs == outputs
+    assert net.layers[0].w.shape[1] == min(shape[0], shape[2])
+    numbers = jax.ShapeDtypeStruct((np.prod(shape) + 3,), float)
+    assert eqx.filter_eval_shape(net, numbers).shape == (outputs + 3,)
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 2), (2, 5, 6)])
+def test_values_are_those_of_the_plain_loop_and_other_numbers_go_by(shape):
+    net = Convolutions(spaces.Box(0, 255, shape), key=jax.random.key(0))
+    draw = np.random.default_rng(0)
+    picture, rest = draw.uniform(0, 255, size=shape), draw.normal(size=3)
+    bias = jnp.asarray(draw.normal(size=16))
+    net = eqx.tree_at(lambda n: n.layers[0].b, net, bias)
+    found = eqx.filter_jit(net)(jnp.asarray(np.concatenate([picture.ravel(), rest])))
+    planes = picture / 255 if shape[0] == 2 else np.moveaxis(picture, 2, 0) / 255
+    w, expected = np.asarray(net.layers[0].w), np.zeros((16, 3, 4))
+    for channel, row, column in np.ndindex(expected.shape):
+        window = planes[:, row : row + 3, column : column + 3]
+        expected[channel, row, column] = max(0, np.sum(w[channel] * window) + bias[channel])
+    np.testing.assert_allclose(found, np.concatenate([expected.ravel(), rest]), rtol=1e-12)
+    assert (expected > 0).any() and (expected == 0).any()
+
+
+@pytest.mark.parametrize(("env", "is_picture"), [("hallway_cookie", True), ("CartPole-v1", False)])
+def test_the_observation_space_chooses(env, is_picture):
+    ppo = agents.PPO(env=env, memory=zoo.spec("rtu", hidden=4), previous_action=True)
+    encoder = eqx.filter_eval_shape(lambda key: ppo.network(key=key), jax.random.key(0))
+    encoder = encoder.features.encoder
+    assert isinstance(encoder, Behind if is_picture else Encoder)
+    if is_picture:
+        flat = encoder.convolutions.outputs + 4  # and the previous action
+        assert encoder.encoder.linear.w.shape == (64, flat)
+
+
+@pytest.mark.slow
+def test_exact_credit_goes_through_convolutions_too():
+    time, size = 6, 5
+    space = spaces.Box(0, 1, (4, 4, 2))
+
+    def network(credit):
+        return actor_critic(
+            space,
+            spaces.Discrete(2),
+            zoo.spec("rtu", hidden=3),
+            encoder_size=size,
+            encoder_credit=credit,
+            head_size=0,
+            key=jax.random.key(1),
+        )
+
+    draw = np.random.default_rng(0)
+    begin = jnp.asarray(np.arange(time) == 2)
+    inputs = Inputs(
+        jnp.asarray(draw.uniform(size=(time, *space.shape))),
+        jnp.zeros(time, int),
+        jnp.zeros(time),
+        begin,
+    )
+    weight = jnp.asarray(draw.normal(size=time))
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def whole(net):
+        _, (policy, value) = net.scan(net.init_state(), inputs)
+        return jnp.sum(weight[4:] * (value + policy.logits[:, 0])[4:] ** 2)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def in_segments(net):
+        carry = net.init_state(), net.rtrl_init()
+        first, second = (jax.tree.map(lambda x, i=i: x[i : i + 4], inputs) for i in (0, 4))
+        carry, _ = net.rtrl_scan(carry, first)
+        _, (policy, value) = net.rtrl_scan(jax.lax.stop_gradient(carry), second)
+        return jnp.sum(weight[4:] * (value + policy.logits[:, 0]) ** 2)
+
+    want = whole(network("segment")).features.encoder
+    found = in_segments(network("exact")).memory.front
+    short = in_segments(network("segment")).features.encoder
+    apart = 0.0
+    for a, b, c in zip(*map(jax.tree.leaves, (want, found, short)), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9 * float(jnp.abs(a).max()))
+        apart = max(apart, float(jnp.abs(c - a).max() / jnp.abs(a).max()))
+    assert apart > 1e-3, "nothing is lost without it"

@@ -112,9 +112,14 @@ class ByPolicy(AbstractBehavior):
         if self.reward_clip is not None:
             reward = jnp.clip(inputs.reward, -self.reward_clip, self.reward_clip)
             inputs = eqx.tree_at(lambda i: i.reward, inputs, reward)
-        if self.statistics is None:
-            return inputs
-        normalize = self.statistics.normalize
-        for _ in range(inputs.begin.ndim):
-            normalize = jax.vmap(normalize)
-        return eqx.tree_at(lambda i: i.observation, inputs, normalize(inputs.observation))
+        return normalized(self.statistics, inputs)
+
+
+def normalized(statistics: Any, inputs: Inputs) -> Inputs:
+    """Return inputs with observations normalized, if there are statistics, for any leading axes."""
+    if statistics is None:
+        return inputs
+    normalize = statistics.normalize
+    for _ in range(inputs.begin.ndim):
+        normalize = jax.vmap(normalize)
+    return eqx.tree_at(lambda i: i.observation, inputs, normalize(inputs.observation))

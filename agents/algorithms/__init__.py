@@ -6,6 +6,7 @@ from agents.algorithms.names import agent_class, name_of, names, register
 from agents.algorithms.ppo import PPO
 from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
+from agents.algorithms.streaming_ac import StreamingAC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
@@ -16,6 +17,7 @@ __all__ = [
     "PQN",
     "R2AC",
     "IdealPolicyIteration",
+    "StreamingAC",
     "StreamingTD",
     "Tabular",
     "TabularActorCritic",

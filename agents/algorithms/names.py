@@ -11,6 +11,7 @@ from agents.algorithms.ideal_policy_iteration import IdealPolicyIteration
 from agents.algorithms.ppo import PPO
 from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
+from agents.algorithms.streaming_ac import StreamingAC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
@@ -21,6 +22,7 @@ _AGENTS: dict[str, type[AbstractAgent]] = {
     "ppo": PPO,
     "pqn": PQN,
     "r2ac": R2AC,
+    "streaming_ac": StreamingAC,
     "streaming_td": StreamingTD,
     "tabular": Tabular,
     "tabular_actor_critic": TabularActorCritic,

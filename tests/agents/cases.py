@@ -253,6 +253,32 @@ def _streaming_td(name, options, words, first=False):
     return AgentCase(name, agent, words, first=first)
 
 
+def _streaming_ac(name, options, words, first=False):
+    sizes = {"rollout_length": 40, "head_size": 6, "discount": 0.9}
+    agent = agents.StreamingAC(**_TASK, memory=zoo.spec("rtu", hidden=5), **sizes, **options)
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in sizes.items())
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm streaming_ac {_WORDS} --hidden 5 {flags} {words}",
+        solver=_streaming_ac_solver("rtu") if first else None,
+        memoryless=_streaming_ac_solver("mlp") if first else None,
+        steps=12_000,
+        first=first,
+    )
+
+
+def _streaming_ac_solver(memory):
+    return agents.StreamingAC(
+        env="t_maze",
+        env_options={"corridor": 1},
+        memory=zoo.spec(memory, hidden=8),
+        head_size=16,
+        adaptive=True,
+        discount=0.9,
+    )
+
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-an-agent.md"
 
 
@@ -309,6 +335,17 @@ CASES = [
         "td tbptt",
         {"gradient": agents.TBPTT(2), "optimizer": "obgd", "previous_reward": True},
         "--optimizer obgd --previous-reward --gradient tbptt --segment 2",
+    ),
+    _streaming_ac(
+        "ac rtrl",
+        {"num_envs": 2, "adaptive": True},
+        "--num-envs 2 --adaptive --gradient rtrl",
+        True,
+    ),
+    _streaming_ac(
+        "ac tbptt",
+        {"gradient": agents.TBPTT(2), "previous_reward": True},
+        "--previous-reward --gradient tbptt --segment 2",
     ),
     _documented(),
 ]

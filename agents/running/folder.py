@@ -1,13 +1,16 @@
 """A run's folder: what is in it, and whether it may be used."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from agents.running.checkpoint import differences, read_header
 from agents.running.files import temporary_name
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
-TENSORBOARD = "tensorboard"
+TENSORBOARD, LOCK = "tensorboard", ".lock"
 
 
 class RunFolderError(ValueError):
@@ -31,7 +34,7 @@ def check_folder(folder: Path, config: Mapping, *, resume: bool) -> None:
                 f"there is nothing to resume in {folder}: it holds no {path.name}."
             )
         # A crash during the very first checkpoint leaves only its temporary file.
-        own = {temporary_name(path).name}
+        own = {temporary_name(path).name, LOCK}
         others = sorted({entry.name for entry in folder.glob("*")} - own)
         if others:
             raise RunFolderError(
@@ -49,3 +52,26 @@ def check_folder(folder: Path, config: Mapping, *, resume: bool) -> None:
         raise RunFolderError(
             f"`out` (={folder}) holds a run already; resume it, or choose another folder."
         )
+
+
+@contextlib.contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Keep every other process from writing to a folder, which is made where there is none.
+
+    **Raises:**
+
+    `RunFolderError` if another process, or another thread, writes to it already.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # The system frees it where its holder dies, however that happens.
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RunFolderError(
+            f"another process writes to `out` (={folder}); wait for it, or choose another folder."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

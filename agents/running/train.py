@@ -15,7 +15,14 @@ from agents.algorithms import name_of
 from agents.running import checkpoint as checkpoints
 from agents.running.curves import learning_curve
 from agents.running.files import write_whole
-from agents.running.folder import CHECKPOINT, CONFIG, PICTURE, TENSORBOARD, check_folder
+from agents.running.folder import (
+    CHECKPOINT,
+    CONFIG,
+    PICTURE,
+    TENSORBOARD,
+    check_folder,
+    sole_writer,
+)
 from agents.running.programs import Programs
 from agents.running.progress import ProgressReport, Show
 from agents.running.scalars import (
@@ -104,7 +111,8 @@ def train(
     **Raises:**
 
     - `ValueError`: if a count is out of range, or rows of the scalars are missing.
-    - `RunFolderError`: if `out` holds something else, or nothing to resume.
+    - `RunFolderError`: if `out` holds something else or nothing to resume, or another process
+      writes to it.
     - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C or SIGTERM, once a checkpoint is written.
@@ -124,20 +132,23 @@ def train(
         "evaluation_episodes": evaluation_episodes,
     }
     check_folder(folder, config, resume=resume)
-    episodes = evaluation_episodes if evaluate_every else 0
-    programs = Programs(agent, seed=seed, seeds=seeds, evaluation_episodes=episodes)
-    if resume:
-        state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
-        start = int(done["iteration"])
-    else:
-        state, start = programs.init(), 0
-    if start > total:
-        raise ValueError(
-            f"`steps` (={steps}) is less than the run in {folder} has done: "
-            f"{start * agent.steps_per_iteration}."
-        )
-    loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
-    return loop.run(state, start, show=progress)
+    with sole_writer(folder):
+        # Once more: another process may have finished a run in the meantime.
+        check_folder(folder, config, resume=resume)
+        episodes = evaluation_episodes if evaluate_every else 0
+        programs = Programs(agent, seed=seed, seeds=seeds, evaluation_episodes=episodes)
+        if resume:
+            state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
+            start = int(done["iteration"])
+        else:
+            state, start = programs.init(), 0
+        if start > total:
+            raise ValueError(
+                f"`steps` (={steps}) is less than the run in {folder} has done: "
+                f"{start * agent.steps_per_iteration}."
+            )
+        loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
+        return loop.run(state, start, show=progress)
 
 
 class _Loop:

@@ -4,6 +4,8 @@ import dataclasses
 import json
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,7 +105,7 @@ def column(folder, name):
 
 def test_a_run_leaves_its_files_and_final_metrics(whole):
     assert (whole.iterations, whole.env_steps) == (6, 600)
-    assert {entry.name for entry in whole.folder.iterdir()} == {
+    assert {entry.name for entry in whole.folder.iterdir()} - {".lock"} == {
         "checkpoint.eqx",
         "config.json",
         "learning_curve.png",
@@ -239,6 +241,23 @@ def test_a_run_of_another_configuration_is_refused_with_what_differs(whole, resu
     assert "seeds: 2 there, 3 asked for" in str(refused.value)
     assert "bad_loss_at" not in str(refused.value)
     assert snapshot(whole.folder) == before
+
+
+def test_a_folder_has_one_writer(whole, tmp_path):
+    """Another process holds the lock; that it is killed frees it."""
+    code = "import sys, time; from filelock import FileLock; "
+    code += "lock = FileLock(sys.argv[1]); lock.acquire(); print('held', flush=True); time.sleep(60)"
+    folder = tmp_path / "run"
+    shutil.copytree(whole.folder, folder)
+    words = [sys.executable, "-c", code, str(folder / ".lock")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        before = snapshot(folder)
+        with pytest.raises(RunFolderError, match=r"another process writes to `out` \(=.*run"):
+            train(Walk(), folder, resume=True)
+        assert snapshot(folder) == before
+        holder.kill()
+    assert train(Walk(), folder, resume=True).iterations == whole.iterations
 
 
 def test_a_run_of_another_algorithm_is_refused(whole):

@@ -246,7 +246,8 @@ def test_a_run_of_another_configuration_is_refused_with_what_differs(whole, resu
 def test_a_folder_has_one_writer(whole, tmp_path):
     """Another process holds the lock; that it is killed frees it."""
     code = "import sys, time; from filelock import FileLock; "
-    code += "lock = FileLock(sys.argv[1]); lock.acquire(); print('held', flush=True); time.sleep(60)"
+    code += "lock = FileLock(sys.argv[1]); lock.acquire(); "
+    code += "print('held', flush=True); time.sleep(60)"
     folder = tmp_path / "run"
     shutil.copytree(whole.folder, folder)
     words = [sys.executable, "-c", code, str(folder / ".lock")]

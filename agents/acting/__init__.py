@@ -4,12 +4,13 @@ from agents.acting.actor import Actor, ActorState, Transition, episode_statistic
 from agents.acting.behavior import AbstractBehavior, ByChance, ByPolicy, Decision
 from agents.acting.episodes import evaluate
 from agents.acting.policy import Policy
-from agents.acting.values import ByValues
+from agents.acting.values import ByActor, ByValues
 
 __all__ = [
     "AbstractBehavior",
     "Actor",
     "ActorState",
+    "ByActor",
     "ByChance",
     "ByPolicy",
     "ByValues",

@@ -1,10 +1,11 @@
-"""Acting by the values of actions, and keeping what replay needs."""
+"""Acting for replay: by the values of actions, or by a policy alone."""
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior, Decision
 from agents.networks import Inputs
@@ -65,3 +66,31 @@ class Recorded(AbstractBehavior):
 
     def at_end(self, state: Any, inputs: Inputs) -> Inputs:
         return inputs
+
+
+class ByActor(AbstractBehavior):
+    """Draws actions from a policy in a box, or all of them uniformly.
+
+    **Attributes:**
+
+    - `network`: its output is the policy.
+    - `at_random`: whether actions are uniform in the box, as before learning.
+    - `action_space`: the box.
+    """
+
+    network: Any
+    at_random: Bool[Array, ""]
+    action_space: Any = eqx.field(static=True)
+
+    def init_state(self) -> Any:
+        return self.network.init_state()
+
+    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
+        state, policy = jax.vmap(self.network.step)(state, inputs)
+        if key is None:
+            return state, Decision(policy.mode())
+        policy_key, random_key = jax.random.split(key)
+        keys = jax.random.split(random_key, inputs.begin.shape[0])
+        drawn = policy.sample(policy_key)
+        uniform = jax.vmap(self.action_space.sample)(keys)
+        return state, Decision(jnp.where(self.at_random, uniform, drawn))

@@ -132,8 +132,7 @@ class DQN(AbstractOffPolicy):
 
     def _new_learner(self, *, key: Array) -> Learner:
         network = self.network(key=key)
-        optimizer = self._optimizer.init(eqx.filter(network, eqx.is_inexact_array))
-        return Learner(network, network, optimizer)
+        return Learner(network, network, self._fresh(network))
 
     def _exploring(self, learner: Learner, steps: Array) -> ByValues:
         return ByValues(learner.network, self.share(steps))

@@ -11,10 +11,12 @@ from agents.algorithms.ideal_policy_iteration import IdealPolicyIteration
 from agents.algorithms.ppo import PPO
 from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
+from agents.algorithms.sac import SAC
 from agents.algorithms.streaming_ac import StreamingAC
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
+from agents.algorithms.td3 import TD3
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
     "dqn": DQN,
@@ -22,10 +24,12 @@ _AGENTS: dict[str, type[AbstractAgent]] = {
     "ppo": PPO,
     "pqn": PQN,
     "r2ac": R2AC,
+    "sac": SAC,
     "streaming_ac": StreamingAC,
     "streaming_td": StreamingTD,
     "tabular": Tabular,
     "tabular_actor_critic": TabularActorCritic,
+    "td3": TD3,
 }
 
 

@@ -1,5 +1,6 @@
 """Networks with a memory, and the distributions of actions; no algorithm."""
 
+from agents.networks.continuous import SquashedPolicy, TwinValues, continuous_network
 from agents.networks.distributions import (
     Categorical,
     Distribution,
@@ -30,11 +31,14 @@ __all__ = [
     "Recurrent",
     "Separate",
     "SparseLayers",
+    "SquashedPolicy",
     "TanhGaussian",
+    "TwinValues",
     "TwoLayers",
     "ValueHead",
     "actor_critic",
     "around_memory",
+    "continuous_network",
     "q_network",
     "sparse_recurrent",
 ]

@@ -89,8 +89,8 @@ def q_network(
         behind = head_size if head_layers else outputs
         return ActionValues(
             Layers(outputs, head_size, head_layers, normalized=layer_norm, key=hidden_key),
-            Linear(behind, action_space.n, scale=1.0, key=action_key),
-            Linear(behind, 1, scale=1.0, key=state_key) if dueling else None,
+            Linear(behind, action_space.n, scale=0.01, key=action_key),
+            Linear(behind, 1, scale=0.01, key=state_key) if dueling else None,
         )
 
     return around_memory(

@@ -8,6 +8,7 @@ from pathlib import Path
 import agents
 import zoo
 from agents import AbstractAgent
+from tests.agents.tasks import STEERED, steered_t_maze_has_a_name
 from tests.cases import slow_but
 
 # A sign at the start says where to turn two steps later. The limit truncates many an episode of an
@@ -199,6 +200,46 @@ def _dqn_solver(memory, sampling):
     )
 
 
+def _actor_critic(kind, sampling):
+    task = {**_TASK, "env": STEERED}
+    sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 256, "warm_up": 64}
+    sample = {"batch_steps": 32, "segment": 4}
+    widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
+    numbers, name = sizes | sample | widths, kind.__name__.lower()
+    with steered_t_maze_has_a_name():
+        agent = kind(**task, **numbers, memory=zoo.spec("rtu", hidden=5), sampling=sampling)
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in numbers.items())
+    words = _WORDS.replace("t_maze", STEERED)
+    return AgentCase(
+        f"{name} {sampling}",
+        agent,
+        f"--algorithm {name} {words} {flags} --hidden 5 --sampling {sampling}",
+        solver=_actor_critic_solver(kind, "rtu"),
+        memoryless=_actor_critic_solver(kind, "mlp"),
+        steps=16_000,
+        first=True,
+    )
+
+
+def _actor_critic_solver(kind, memory):
+    with steered_t_maze_has_a_name():
+        return kind(
+            env=STEERED,
+            env_options={"corridor": 1, "max_steps_in_episode": 20},
+            memory=zoo.spec(memory, hidden=16),
+            num_envs=8,
+            rollout_length=16,
+            updates=8,
+            batch_steps=128,
+            warm_up=2000,
+            learning_rate=3e-3,
+            target_kept=0.97,
+            discount=0.9,
+            encoder_size=16,
+            head_size=32,
+        )
+
+
 def _tabular(name, rule, first=False):
     agent = agents.Tabular(**_TASK, rule=rule, trace_decay=0.8, rollout_length=40)
     options = {"corridor": 1, "max_steps_in_episode": 20}
@@ -322,6 +363,8 @@ CASES = [
     _pqn("pqn bptt", agents.BPTT(), "--gradient bptt"),
     _dqn("dqn tape", "tape", first=True),
     _dqn("dqn burn_in", "burn_in"),
+    _actor_critic(agents.SAC, "tape"),
+    _actor_critic(agents.TD3, "zero"),
     _tabular("sarsa", "sarsa", first=True),
     _tabular("q_learning", "q_learning"),
     _tabular_actor_critic(),

@@ -9,6 +9,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from agents.running.scalars import ScalarLog
+from tests.agents.tasks import steered_t_maze_has_a_name
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -27,6 +28,13 @@ def compiled_once(tmp_path_factory):
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def steered_t_maze():
+    """The environment with vectors as actions can be named, by the command line too."""
+    with steered_t_maze_has_a_name():
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Environments in which everything is known beforehand."""
 
+import contextlib
 from typing import Any
 
 import jax
@@ -7,6 +8,9 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams, EnvState
+
+from agents.envs import registry
+from agents.envs.diagnostics.t_maze import TMaze
 
 
 class Tape(Environment):
@@ -99,3 +103,26 @@ class Chain(Environment):
         time = state.time + 1
         ended = time >= 5
         return time, EnvState(time), ended.astype(jnp.float32), ended, {}
+
+
+class SteeredTMaze(TMaze):
+    """A T-maze whose actions are vectors: the greatest number says where to go."""
+
+    def action_space(self, params=None):
+        return spaces.Box(-1.0, 1.0, (4,))
+
+    def step_env(self, key, state, action, params):
+        return super().step_env(key, state, jnp.argmax(action), params)
+
+
+STEERED = "steered_t_maze"
+
+
+@contextlib.contextmanager
+def steered_t_maze_has_a_name():
+    """As long as it lasts: tables of other tests list all environments that have one."""
+    registry.register(STEERED, SteeredTMaze)
+    try:
+        yield
+    finally:
+        del registry._REGISTERED[STEERED]

@@ -165,7 +165,14 @@ def test_an_evaluation_is_of_the_first_episode_of_each_environment(case):
 
 
 class Poisoned(Spans):
-    """A reward that is not a number, now and then."""
+    """A reward that is not a number, now and then; the actions are another environment's."""
+
+    def __init__(self, actions):
+        super().__init__()
+        self.actions = actions
+
+    def action_space(self, params):
+        return self.actions
 
     def step_env(self, key, state, action, params):
         seen, state, reward, ended, info = super().step_env(key, state, action, params)
@@ -174,7 +181,8 @@ class Poisoned(Spans):
 
 @pytest.mark.parametrize("case", FIRST, ids=by_name)
 def test_a_number_that_is_none_stops_training_and_keeps_the_last_good_checkpoint(case, tmp_path):
-    env = Poisoned()
+    env, params = case.agent.environment
+    env = Poisoned(env.action_space(params))
     agent = dataclasses.replace(case.agent, env=env, env_options={})
     with pytest.raises(agents.TrainingDiverged) as diverged:
         agents.train(

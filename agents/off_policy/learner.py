@@ -79,6 +79,8 @@ class AbstractOffPolicy(AbstractAgent):
     """Gradients are scaled down to this norm."""
     discount: float = 0.99
     """γ."""
+    reward_scale: float = 1.0
+    """What rewards are multiplied by before anything is learned from them."""
     target_kept: float = 0.995
     """β: what target networks keep of themselves at each update."""
     encoder_size: int = 64
@@ -100,7 +102,9 @@ class AbstractOffPolicy(AbstractAgent):
         check_counts(1, **given("num_envs", "rollout_length", "updates", "replay_steps"))
         check_counts(1, **given("batch_steps", "segment", "burn_in", "head_size"))
         check_counts(0, **given("warm_up", "rate_warm_up", "encoder_size", "head_layers"))
-        check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm"))
+        check_numbers(
+            "above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm", "reward_scale")
+        )
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "target_kept"))
         if self.sampling not in SAMPLINGS:
             raise ValueError(
@@ -150,6 +154,10 @@ class AbstractOffPolicy(AbstractAgent):
             rate = optax.linear_schedule(0.0, rate, self.rate_warm_up)
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.adam(rate))
 
+    def _fresh(self, part: PyTree) -> PyTree:
+        """Return the optimizer's state before the first step."""
+        return self._optimizer.init(eqx.filter(part, eqx.is_inexact_array))
+
     def _descend(self, loss: Any, network: Any, optimizer: PyTree) -> tuple[Any, PyTree, Metrics]:
         """Take a step of the optimizer on `network -> (loss, metrics)`."""
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(network)
@@ -186,7 +194,7 @@ class AbstractOffPolicy(AbstractAgent):
         return Step(
             rollout.inputs,
             rollout.action,
-            rollout.reward,
+            self.reward_scale * rollout.reward,
             rollout.terminated,
             states if self._stores else None,
         )

@@ -9,7 +9,7 @@ from agents.acting import Policy
 from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.envs import resolve
-from agents.running.checkpoint import load, read_header
+from agents.running.checkpoint import CheckpointError, load, read_header
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
 from agents.settings import from_plain
@@ -21,7 +21,7 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
     **Arguments:**
 
     - `env`: the environment, or a pair with its parameters, where the run was given an object
-      instead of a name.
+      instead of a name; or its name again, where that is of a module to import.
 
     **Returns:**
 
@@ -39,7 +39,13 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
     given = settings["env"] if env is None else env
     if not isinstance(given, str):
         resolve(given)  # of an object there is a description only: refused with what to do
-    if env is not None:
+    if env is None and ":" in given:
+        # gymnasium would import the module, and run whatever a stranger's file names.
+        raise CheckpointError(
+            f"{path} names an environment of a module ({given!r}), which loading does not import: "
+            "give it as `env` if you trust it."
+        )
+    if env not in (None, settings["env"]):
         settings |= {"env": env, "env_options": {}}
     agent = from_plain(kind, settings)
     like = shapes(jax.eval_shape(init_seeds(agent, config["seed"], config["seeds"])))

@@ -243,6 +243,19 @@ def test_a_run_of_another_configuration_is_refused_with_what_differs(whole, resu
     assert snapshot(whole.folder) == before
 
 
+def test_loading_imports_no_module_that_a_file_names(whole, monkeypatch):
+    header = read_header(whole.folder / "checkpoint.eqx")
+    config = {**header.config, "agent": {**header.config["agent"], "env": "gymnasium/evil:X-v0"}}
+    monkeypatch.setattr(
+        "agents.running.load.read_header", lambda path: header._replace(config=config)
+    )
+    with pytest.raises(
+        CheckpointError, match=r"names an environment of a module \('gymnasium/evil"
+    ):
+        load_run(whole.folder)
+    assert "evil" not in sys.modules
+
+
 def test_a_folder_has_one_writer(whole, tmp_path):
     """Another process holds the lock; that it is killed frees it."""
     code = "import sys, time; from filelock import FileLock; "

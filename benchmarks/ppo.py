@@ -1,7 +1,8 @@
 """Environment steps per second and compile seconds of PPO, for each choice of gradient.
 
 `python -m benchmarks.ppo`. One iteration collects a rollout and learns from it; all choices are
-timed in turn, in one process. Ratios are to BPTT.
+timed in turn, in one process. Ratios are to BPTT. Behind an encoder RTRL comes with exact credit
+for the encoder too.
 """
 
 from dataclasses import dataclass, field
@@ -18,8 +19,15 @@ CHOICES: dict[str, agents.TBPTT | agents.RTRL | agents.BPTT] = {
     "BPTT": agents.BPTT(),
     "TBPTT(8)": agents.TBPTT(8),
     "RTRL(8)": agents.RTRL(8),
+    "RTRL(16)": agents.RTRL(16),
+    "RTRL(32)": agents.RTRL(32),
     "RTRL(8), refreshed": agents.RTRL(8, refresh="epoch"),
     "RTRL(1)": agents.RTRL(1),
+}
+# With `encoder_credit="exact"`: the encoder's weights are kept once for each unit and segment.
+EXACT: dict[str, agents.RTRL] = {
+    "RTRL(8), exact encoder": agents.RTRL(8),
+    "RTRL(32), exact encoder": agents.RTRL(32),
 }
 
 
@@ -69,7 +77,7 @@ def run(options: Options) -> list[Row]:
     hidden = options.hidden
     if options.quick:
         budget, hidden = QUICK, 4
-        sizes = {"num_envs": 2, "rollout_length": 16, "epochs": 1, "minibatches": 2}
+        sizes = {"num_envs": 2, "rollout_length": 32, "epochs": 1, "minibatches": 2}
     memory = zoo.spec(options.memory, hidden=hidden)
     rows: list[Row] = []
     for encoder_size in options.encoder_sizes:
@@ -84,8 +92,11 @@ def run(options: Options) -> list[Row]:
 def rows_for(settings: dict[str, Any], budget: Budget) -> list[Row]:
     """The rows of one network: every choice of gradient, in turn."""
     candidates = {}
-    for name, gradient in CHOICES.items():
-        ppo = agents.PPO(gradient=gradient, **settings)
+    choices: list[tuple[str, Any, Any]] = [(n, g, "segment") for n, g in CHOICES.items()]
+    if settings["encoder_size"]:
+        choices += [(name, gradient, "exact") for name, gradient in EXACT.items()]
+    for name, gradient, credit in choices:
+        ppo = agents.PPO(gradient=gradient, encoder_credit=credit, **settings)
         state = jax.jit(lambda key, ppo=ppo: ppo.init(key=key))(jax.random.key(0))
         candidates[name] = (ppo.iterate, (state,))
     results = compete(candidates, budget=budget)

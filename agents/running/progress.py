@@ -64,7 +64,8 @@ class ProgressReport:
         done = iteration - self._start
         speed = done * self._steps / elapsed
         self._return = self._return if np.isnan(score) else score
-        score_text, speed_text = f"{self._return:.3f}", f"{speed:,.0f}"
+        score_text = "–" if np.isnan(self._return) else f"{self._return:.3f}"
+        speed_text = f"{speed:,.0f}"
         if self._bar is not None:
             self._bar.update(self._task, completed=iteration, score=score_text, speed=speed_text)
         tenth, before = (10 * i // self._total for i in (iteration, iteration - 1))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, as requests to stop."""
+"""Ctrl-C, SIGTERM and the end of the terminal, as requests to stop."""
 
 import signal
 import threading
@@ -20,7 +20,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Turns the first Ctrl-C or SIGTERM into a request; the second stops at once.
+    """Turns the first Ctrl-C, SIGTERM or SIGHUP into a request; the second stops at once.
 
     Use it as a context manager. `number` is the signal that came, or `None`. Outside the main
     thread, which signals do not reach, it does nothing.
@@ -32,7 +32,11 @@ class StopRequest:
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            numbers = [signal.SIGINT, signal.SIGTERM]
+            hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+            if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+                numbers.append(hangup)  # under nohup it stays ignored
+            for number in numbers:
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 

@@ -115,7 +115,7 @@ def train(
       writes to it.
     - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
     - `TrainingDiverged`: at the first metric or state that is not finite.
-    - `TrainingInterrupted`: after Ctrl-C or SIGTERM, once a checkpoint is written.
+    - `TrainingInterrupted`: after Ctrl-C, SIGTERM or SIGHUP, once a checkpoint is written.
     """
     check_counts(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
     check_counts(1, **({} if checkpoint_every is None else {"checkpoint_every": checkpoint_every}))

@@ -129,6 +129,13 @@ def test_without_a_terminal_a_line_every_tenth():
     assert speed > 0
 
 
+def test_while_no_episode_has_ended_there_is_no_return():
+    text, _ = report("lines", terminal=False, scores=[np.nan] * 20 + [0.25] + [np.nan] * 19)
+    lines = text.splitlines()
+    assert "return –  " in lines[0] and "nan" not in text
+    assert "return 0.250" in lines[-1]
+
+
 def test_on_a_terminal_a_bar():
     text, _ = report(True, terminal=True)
     assert "40/40" in text

@@ -204,14 +204,26 @@ def test_a_state_that_is_not_finite_never_replaces_a_checkpoint(tmp_path):
     assert list(state.iteration) == [4] * 6 and np.isfinite(state.learner["position"]).all()
 
 
-def test_terminate_is_honored_like_interrupt(tmp_path, interrupt):
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    interrupt(2, signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number):
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    interrupt(2, number)
     with pytest.raises(TrainingInterrupted, match="Go on with resume=True") as stopped:
         train(Walk(), tmp_path / "a")
-    assert stopped.value.number == signal.SIGTERM
+    assert stopped.value.number == number
     assert (tmp_path / "a" / "learning_curve.png").exists()
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    after = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    assert after == before
+
+
+def test_a_hangup_that_is_ignored_stays_so(tmp_path, interrupt):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        interrupt(2, signal.SIGHUP)
+        assert train(Walk(), tmp_path / "a").iterations == 6
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_it_runs_outside_the_main_thread(tmp_path):

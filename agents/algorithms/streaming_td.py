@@ -182,7 +182,8 @@ class StreamingTD(AbstractAgent):
         return own if self.discount is None else self.discount
 
     @property
-    def _chance(self) -> ByChance:
+    def chance(self) -> ByChance:
+        """What acts."""
         env, params = self.environment
         return ByChance(env.action_space(params))
 
@@ -214,7 +215,7 @@ class StreamingTD(AbstractAgent):
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         parameters = eqx.filter(network, eqx.is_inexact_array)
-        acting = self.actor.reset(self._chance, self.num_envs, key=env_key)
+        acting = self.actor.reset(self.chance, self.num_envs, key=env_key)
         first = jax.tree.map(lambda x: x[0], acting.inputs())
         memory = Memory(
             self.gradient.online_begin(network, first), jax.tree.map(jnp.zeros_like, parameters)
@@ -231,7 +232,7 @@ class StreamingTD(AbstractAgent):
     def policy(self, learner: Learner) -> Policy:
         """Return the random policy, whose behavior has the predictions as memo."""
         env, params = self.environment
-        return Policy(ByPrediction(learner.network, self._chance), env.action_space(params))
+        return Policy(ByPrediction(learner.network, self.chance), env.action_space(params))
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn from each.
@@ -240,9 +241,9 @@ class StreamingTD(AbstractAgent):
         """
         key, act_key = jax.random.split(state.key)
         acting, rollout, _ = self.actor.collect(
-            self._chance, state.actors.acting, length=self.rollout_length, key=act_key
+            self.chance, state.actors.acting, length=self.rollout_length, key=act_key
         )
-        stream = _stream(rollout, acting)
+        stream = stream_of(rollout, acting)
         learner, memory, prediction = self.learn(state.learner, state.actors.memory, stream)
         metrics = {
             "td_error": jnp.mean(jnp.abs(prediction.error)),
@@ -323,7 +324,7 @@ class StreamingTD(AbstractAgent):
         return jnp.mean((prediction.value - target) ** 2)
 
 
-def _stream(rollout: Transition, acting: ActorState) -> Stream:
+def stream_of(rollout: Transition, acting: ActorState) -> Stream:
     """A rollout of `ByChance`, `[time, env]`, with what followed each step; `acting` is after."""
 
     def following(next_observation, now, final):

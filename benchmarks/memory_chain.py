@@ -1,0 +1,106 @@
+"""Learning curves of `agents.StreamingAC` on a chain that asks at its end for its first sign.
+
+`python -m benchmarks.memory_chain`. Several seeds of RTRL, of TBPTT(1) and of an agent without a
+memory, each with parameters of its own; the numbers go to a CSV file and a picture beside it.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+import tyro
+
+import agents
+import zoo
+
+
+@dataclass(frozen=True)
+class Options:
+    """Sizes and output."""
+
+    length: int = 32
+    """Steps from the sign to the question."""
+    steps: int = 400_000
+    """Steps of every seed."""
+    seeds: int = 5
+    """Seeds of every choice."""
+    hidden: int = 16
+    """Units of the memory."""
+    r_max: float = 0.85
+    """Largest initial modulus of the memory's eigenvalues."""
+    points: int = 40
+    """Points of a curve."""
+    out: Path = Path("docs/assets/memory-chain.csv")
+    """The numbers; the picture is beside it."""
+
+
+def run(options: Options) -> dict[str, np.ndarray]:
+    """Train, and write numbers and picture.
+
+    **Arguments:**
+
+    - `options`: see `Options`.
+
+    **Returns:**
+
+    By choice, the mean return of the episodes that ended, `[points, seeds]`.
+    """
+    rtu = zoo.spec("rtu", hidden=options.hidden, r_max=options.r_max)
+    mlp = zoo.spec("mlp", hidden=options.hidden)
+    curves = {
+        "RTRL": curve(options, rtu, agents.RTRL()),
+        "TBPTT(1)": curve(options, rtu, agents.TBPTT(1)),
+        "no memory": curve(options, mlp, agents.TBPTT(1)),
+    }
+    steps = np.arange(1, options.points + 1) * (options.steps // options.points)
+    with options.out.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["agent", "seed", *steps])
+        for name, returns in curves.items():
+            for seed, row in enumerate(returns.T):
+                writer.writerow([name, seed, *(f"{value:.3f}" for value in row)])
+    draw(options, steps, curves)
+    return curves
+
+
+def curve(options: Options, memory: zoo.Spec, gradient) -> np.ndarray:
+    """One choice's returns, `[points, seeds]`."""
+    agent = agents.StreamingAC(
+        env="MemoryChain-bsuite",
+        env_options={"memory_length": options.length},
+        memory=memory,
+        gradient=gradient,
+        head_size=16,
+        adaptive=True,
+        rollout_length=options.steps // options.points,
+    )
+    keys = jax.random.split(jax.random.key(0), options.seeds)
+    state = jax.jit(jax.vmap(lambda key: agent.init(key=key)))(keys)
+    iterate = jax.jit(jax.vmap(agent.iterate), donate_argnums=0)
+    returns = []
+    for _ in range(options.points):
+        state, report = iterate(state)
+        returns.append(np.asarray(report.episodes["return"]))
+    return np.stack(returns)
+
+
+def draw(options: Options, steps: np.ndarray, curves: dict[str, np.ndarray]) -> None:
+    """The picture: a line for each seed, and a thick one for their mean."""
+    fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    for color, (name, returns) in zip(("C0", "C1", "C7"), curves.items(), strict=True):
+        ax.plot(steps, returns, color=color, alpha=0.3, linewidth=0.8)
+        ax.plot(steps, returns.mean(1), color=color, linewidth=2, label=name)
+    ax.set(xlabel="steps, an update at each", ylabel="return", ylim=(-0.4, 1.05))
+    ax.set_title(f"MemoryChain of {options.length} steps", fontsize=10)
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    fig.savefig(options.out.with_suffix(".png"), dpi=110)
+    plt.close(fig)
+
+
+if __name__ == "__main__":
+    run(tyro.cli(Options, description=__doc__))

@@ -67,6 +67,9 @@ class AbstractOffPolicy(AbstractAgent):
     sampling: Literal["tape", "zero", "stored", "burn_in"] = "tape"
     """What is drawn: whole episodes end to end, or segments from the zero state, from the state
     stored while acting, or from that state some steps before the segment, which rebuild it."""
+    tapes: int = 1
+    """Tapes of equal length side by side, each of whole episodes, that make up a sample: one cuts
+    fewest episodes short, several are faster where a loop reads them."""
     segment: int = 50
     """Steps of a segment."""
     burn_in: int = 20
@@ -100,7 +103,7 @@ class AbstractOffPolicy(AbstractAgent):
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         check_counts(1, **given("num_envs", "rollout_length", "updates", "replay_steps"))
-        check_counts(1, **given("batch_steps", "segment", "burn_in", "head_size"))
+        check_counts(1, **given("batch_steps", "tapes", "segment", "burn_in", "head_size"))
         check_counts(0, **given("warm_up", "rate_warm_up", "encoder_size", "head_layers"))
         check_numbers(
             "above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm", "reward_scale")
@@ -114,6 +117,10 @@ class AbstractOffPolicy(AbstractAgent):
             raise ValueError(
                 f"`replay_steps` (={self.replay_steps}) must be at least twice "
                 f"`num_envs` * `rollout_length` (={self.steps_per_iteration})."
+            )
+        if self.sampling == "tape" and self.batch_steps % self.tapes:
+            raise ValueError(
+                f"`batch_steps` (={self.batch_steps}) must be divisible by `tapes` (={self.tapes})."
             )
         if self.sampling != "tape" and self.batch_steps % self.segment:
             raise ValueError(
@@ -257,9 +264,14 @@ class AbstractOffPolicy(AbstractAgent):
 
     def _drawn(self, tapes: Tape, key: Array) -> Sample:
         if self.sampling == "tape":
-            limit = episode_steps(*self.environment)
-            truncated = self.batch_steps // limit
-            return sample_episodes(tapes, length=self.batch_steps, truncated=truncated, key=key)
+            length = self.batch_steps // self.tapes
+            truncated = length // episode_steps(*self.environment)
+
+            def draw(key: Array) -> Sample:
+                return sample_episodes(tapes, length=length, truncated=truncated, key=key)
+
+            drawn = jax.vmap(draw)(jax.random.split(key, self.tapes))
+            return jax.tree.map(lambda x: jnp.moveaxis(x[:, :, 0], 0, 1), drawn)
         return sample_segments(
             tapes,
             length=self.segment,

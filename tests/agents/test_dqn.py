@@ -4,6 +4,7 @@ import dataclasses
 from functools import cache
 from types import SimpleNamespace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -83,11 +84,16 @@ def targets_by_hand(values, target, rows, mask, discount):
 def test_the_loss_and_its_gradient_are_those_of_a_loop(sampling):
     dqn = small(sampling=sampling)
     state, _ = after(dqn, 4)
-    sample = jax.jit(dqn._drawn)(state.replay, jax.random.key(3))
+    draw = jax.jit(dqn._drawn)
+    draws = (draw(state.replay, jax.random.key(seed)) for seed in range(50))
+    # One with an episode that was terminated.
+    sample = next(s for s in draws if (s.rows.terminated[-1 - s.mask.shape[0] : -1] & s.mask).any())
     rows, mask = sample.rows, np.asarray(sample.mask)
     burn_in = 2 if sampling == "burn_in" else 0
     sequences = rows.reward.shape[1]
-    network, target = state.learner.network, dqn.network(key=jax.random.key(9))
+    # Values that differ enough for both sides of Huber's loss.
+    wide = lambda n: eqx.tree_at(lambda n: n.head.advantage.w, n, 200 * n.head.advantage.w)  # noqa: E731
+    network, target = wide(state.learner.network), wide(dqn.network(key=jax.random.key(9)))
     start = jnp.zeros((sequences, 4)) if rows.state is None else rows.state[0]
     assert (rows.state is None) == (sampling in ("tape", "zero"))
 
@@ -110,7 +116,6 @@ def test_the_loss_and_its_gradient_are_those_of_a_loop(sampling):
     truncated = ~later.terminated[:-1] & later.inputs.begin[1:]
     assert not truncated[mask].any()
     if sampling == "tape":
-        assert later.terminated[:-1][mask].any(), "no episode was terminated"
         assert truncated[~mask].any(), "no episode was truncated"
 
     ours = lambda n: dqn._loss(n, dqn._along(target, sample), sample)[0]  # noqa: E731
@@ -118,6 +123,15 @@ def test_the_loss_and_its_gradient_are_those_of_a_loop(sampling):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(slope), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_several_tapes_make_up_a_sample_of_the_same_size():
+    dqn = small(tapes=3, warm_up=1000)
+    sample = jax.jit(dqn._drawn)(after(dqn, 4)[0].replay, jax.random.key(3))
+    assert sample.rows.reward.shape == (12 + 3 + 1, 3) and sample.mask.shape == (12 + 3, 3)
+    np.testing.assert_array_equal(sample.mask.sum(axis=0), 12)
+    assert sample.rows.inputs.begin[0].all(), "a tape starts with a whole episode"
 
 
 @pytest.mark.slow
@@ -182,6 +196,7 @@ def test_a_dueling_head_has_the_mean_of_its_values_from_the_state():
             {"sampling": "zero", "segment": 5},
             r"`batch_steps` \(=36\) must be divisible by `segment` \(=5\)",
         ),
+        ({"tapes": 5}, r"`batch_steps` \(=36\) must be divisible by `tapes` \(=5\)"),
         ({"updates": 0}, r"`updates` \(=0\) must be a whole number of at least 1"),
         ({"epsilon": 1.5}, r"`epsilon` \(=1.5\) must be in \[0, 1\]"),
         ({"target_kept": 2.0}, r"`target_kept` \(=2.0\) must be in \[0, 1\]"),

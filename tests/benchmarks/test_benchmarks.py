@@ -9,7 +9,20 @@ import numpy as np
 import pytest
 
 from agents import envs
-from benchmarks import _measure, _online, _packages, depth, gradients, newton, ppo, scans, streaming
+from benchmarks import (
+    _measure,
+    _online,
+    _packages,
+    depth,
+    gradients,
+    learning,
+    newton,
+    ppo,
+    replay,
+    returns,
+    scans,
+    streaming,
+)
 from benchmarks import envs as environments
 from benchmarks import zoo as cells
 
@@ -61,6 +74,29 @@ def test_ppo(float32):
     rows = ppo.run(ppo.Options(quick=True, encoder_sizes=(0,)))
     assert [row["gradient"] for row in rows] == list(ppo.CHOICES)
     assert all(row["environment steps per second"] > 0 for row in rows)
+
+
+@pytest.mark.slow
+def test_replay(float32):
+    rows = replay.run(replay.Options(quick=True))
+    assert [row["sample"] for row in rows] == ["tape", "2 tapes", "segments of 4"]
+    _check_ratios(rows)
+
+
+@pytest.mark.slow
+def test_returns(float32):
+    rows = returns.run(returns.Options(quick=True))
+    assert [row["what"] for row in rows] == ["discounted returns", "advantages"]
+    _check_ratios(rows)
+
+
+@pytest.mark.slow
+def test_learning(float32, tmp_path):
+    options = learning.Options(names=("dqn",), seeds=2, steps=512, out=tmp_path)
+    assert set(learning.run(options)["dqn"]) == {"lru", "mlp"}
+    lines = (tmp_path / "dqn.csv").read_text().splitlines()
+    assert lines[0] == "memory,environment steps,seed,evaluation return" and len(lines) == 9
+    assert (tmp_path / "dqn.png").stat().st_size > 5000
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
 from agents.algorithms.sac import SAC
 from agents.algorithms.streaming_ac import StreamingAC
+from agents.algorithms.streaming_q import StreamingQ
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
@@ -22,6 +23,7 @@ __all__ = [
     "TD3",
     "IdealPolicyIteration",
     "StreamingAC",
+    "StreamingQ",
     "StreamingTD",
     "Tabular",
     "TabularActorCritic",

@@ -13,6 +13,7 @@ from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
 from agents.algorithms.sac import SAC
 from agents.algorithms.streaming_ac import StreamingAC
+from agents.algorithms.streaming_q import StreamingQ
 from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
@@ -26,6 +27,7 @@ _AGENTS: dict[str, type[AbstractAgent]] = {
     "r2ac": R2AC,
     "sac": SAC,
     "streaming_ac": StreamingAC,
+    "streaming_q": StreamingQ,
     "streaming_td": StreamingTD,
     "tabular": Tabular,
     "tabular_actor_critic": TabularActorCritic,

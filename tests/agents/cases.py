@@ -309,6 +309,37 @@ def _streaming_ac(name, options, words, first=False):
     )
 
 
+def _streaming_q(name, rule, first=False):
+    sizes = {"rollout_length": 40, "head_size": 6, "epsilon_steps": 100}
+    agent = agents.StreamingQ(
+        **_TASK, memory=zoo.spec("rtu", hidden=5), rule=rule, num_envs=2, **sizes
+    )
+    flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in sizes.items())
+    return AgentCase(
+        name,
+        agent,
+        f"--algorithm streaming_q {_WORDS} --hidden 5 {flags} --num-envs 2 --rule {rule}",
+        solver=_streaming_q_solver(rule, "rtu"),
+        memoryless=_streaming_q_solver(rule, "mlp") if first else None,
+        steps=12_000,
+        first=first,
+    )
+
+
+def _streaming_q_solver(rule, memory):
+    return agents.StreamingQ(
+        env="t_maze",
+        env_options={"corridor": 1},
+        memory=zoo.spec(memory, hidden=8),
+        rule=rule,
+        head_size=16,
+        adaptive=True,
+        discount=0.9,
+        epsilon_end=0.05,
+        epsilon_steps=5_000,
+    )
+
+
 def _streaming_ac_solver(memory):
     return agents.StreamingAC(
         env="t_maze",
@@ -390,6 +421,8 @@ CASES = [
         {"gradient": agents.TBPTT(2), "previous_reward": True},
         "--previous-reward --gradient tbptt --segment 2",
     ),
+    _streaming_q("streaming q", "q", first=True),
+    _streaming_q("streaming sarsa", "sarsa"),
     _documented(),
 ]
 

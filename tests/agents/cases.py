@@ -310,7 +310,7 @@ def _streaming_ac(name, options, words, first=False):
 
 
 def _streaming_q(name, rule, first=False):
-    sizes = {"rollout_length": 40, "head_size": 6, "epsilon_steps": 100}
+    sizes = {"rollout_length": 40, "head_size": 6, "epsilon_steps": 100, "epsilon_end": 0.5}
     agent = agents.StreamingQ(
         **_TASK, memory=zoo.spec("rtu", hidden=5), rule=rule, num_envs=2, **sizes
     )

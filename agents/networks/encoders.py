@@ -11,6 +11,7 @@ import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
+from agents.networks.layers import orthogonal
 from agents.networks.spaces import width
 
 # (channels, side of the kernel, stride), by the shortest side of a picture. The first are those of
@@ -38,10 +39,8 @@ class Convolution(eqx.Module):
         - `kernel`: its sides.
         - `stride`: steps from one place to the next.
         """
-        orthogonal = jax.nn.initializers.orthogonal(math.sqrt(2))
-        self.w = orthogonal(key, (channels, inputs * math.prod(kernel))).reshape(
-            channels, inputs, *kernel
-        )
+        shape = (channels, inputs * math.prod(kernel))
+        self.w = orthogonal(key, shape, scale=math.sqrt(2)).reshape(channels, inputs, *kernel)
         self.b = jnp.zeros(channels)
         self.stride = stride
 

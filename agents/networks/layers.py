@@ -12,6 +12,18 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh":
 """Activations by name."""
 
 
+def orthogonal(key: Array, shape: tuple[int, int], *, scale: float) -> Float[Array, "rows columns"]:
+    """Draw a matrix with orthonormal rows or columns, whichever are fewer, times a scale."""
+
+    # Of several seeds one after another: a batch of factorizations waits for threads of XLA's pool
+    # from inside of it, and where there are no more than two, for ever.
+    @jax.custom_batching.sequential_vmap
+    def draw(key):
+        return jax.nn.initializers.orthogonal(scale)(key, shape)
+
+    return draw(key)
+
+
 class Linear(eqx.Module):
     """A linear layer with orthogonal weights, as policy-gradient methods start it: `W x + b`."""
 
@@ -24,7 +36,7 @@ class Linear(eqx.Module):
         - `inputs`, `outputs`: widths.
         - `scale`: singular value of the weights.
         """
-        self.w = jax.nn.initializers.orthogonal(scale)(key, (outputs, inputs))
+        self.w = orthogonal(key, (outputs, inputs), scale=scale)
         self.b = jnp.zeros(outputs)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -224,6 +225,21 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path, interrupt):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.slow
+def test_seeds_side_by_side_begin_on_two_cores():
+    """Factorizations of a batch made XLA's threads wait for each other, where there are two."""
+    code = """
+import jax, agents, zoo
+from agents.running.programs import init_seeds
+ppo = agents.PPO(env="RepeatPreviousEasy", memory=zoo.spec("rtu", hidden=32))
+jax.block_until_ready(jax.tree.leaves(jax.jit(init_seeds(ppo, 0, 2))()))
+"""
+    limited = []
+    if shutil.which("taskset"):
+        limited = ["taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))]
+    subprocess.run([*limited, sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_it_runs_outside_the_main_thread(tmp_path):

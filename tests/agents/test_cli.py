@@ -155,7 +155,10 @@ def test_train_leaves_a_run_and_says_where(trained, capsys):
     config = json.loads((trained / "config.json").read_text())
     assert (config["algorithm"], config["agent"]["env"]) == ("ppo", "RepeatFirstEasy")
     assert (trained / "learning_curve.png").exists()
-    # Resuming a complete run changes nothing, and reports it again.
+
+
+@pytest.mark.slow
+def test_resuming_a_complete_run_reports_it_again(trained, capsys):
     assert main([*SMALL, str(trained), "--resume"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert re.search(r"demo: evaluation_return -?\d\.\d+ ± \d+\.\d+ after 64 steps of each", text)

@@ -110,6 +110,7 @@ def test_a_truncated_gradient_reaches_back_to_the_start_of_its_segment():
     np.testing.assert_array_equal(reach, same & (step[None] <= step[:, None]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", [RTRL(4, refresh="epoch"), RTRL(4), TBPTT(4), BPTT()])
 def test_refreshed_carries_are_those_collected_while_parameters_stand(gradient):
     net = network()

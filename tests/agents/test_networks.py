@@ -98,6 +98,7 @@ def test_a_squashed_gaussian_has_the_density_of_its_actions():
     np.testing.assert_allclose(-log_p.mean(), policy.entropy(), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_a_squashed_gaussian_is_finite_at_the_borders_of_its_box(float32):
     """Also far outside of the mean, where tanh rounds to 1; and so are its gradients."""
 

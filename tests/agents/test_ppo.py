@@ -77,6 +77,7 @@ def test_an_iteration_learns_from_the_advantages_by_hand(length, limit):
         np.testing.assert_allclose(report.episodes["return"], whole[1][:4].sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_clipped_value_is_anchored_at_the_value_of_the_rollout():
     env = Tape(4, 100)
     ppo = small(env, value_clip=0.01, learning_rate=0.1, epochs=2)
@@ -119,6 +120,7 @@ def stored_values(old, new, env, time, segment):
     return np.array(found[:-1]), np.array(found[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refresh", [pytest.param("epoch", marks=pytest.mark.slow), "never"])
 def test_fresh_targets_are_of_the_values_of_then_and_the_anchor_stays(refresh):
     """In the second epoch; the rollout ends within an episode, so that what follows counts."""
@@ -215,6 +217,7 @@ def test_observations_are_normalized_by_the_statistics_of_those_the_environment_
         np.testing.assert_allclose(report.metrics["value_loss"], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_rewards_are_scaled_by_what_was_known_before_the_rollout():
     env = Tape(4, 100)
     ppo = small(env, normalize_reward=True, learning_rate=1e-12)

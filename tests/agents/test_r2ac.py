@@ -153,6 +153,7 @@ def difference(found, expected):
     return max(float(jnp.abs(a - b).max() / jnp.abs(b).max()) for a, b in pairs)
 
 
+@pytest.mark.slow
 def test_loss_and_gradient_are_those_of_the_plain_loop():
     """RTRL's gradient reaches into the unroll before, that of TBPTT does not."""
     ratio, value, gradient = loss_by_hand(small())

@@ -89,7 +89,7 @@ def by_hand(ac, state, credit):
     return w_a, w_c, errors
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("length", "limit", "credit"), [(100, 5, None), (5, 100, None), (5, 5, 1), (100, 5, 2)]
 )

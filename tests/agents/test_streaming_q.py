@@ -68,7 +68,7 @@ def by_hand(q, state, actions):
     return w, cuts
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "length", "limit"), [("q", 100, 5), ("sarsa", 5, 100)])
 def test_every_step_learns_what_the_loop_by_hand_does(rule, length, limit):
     """The action after the last step is not known, so that its update is left out of both."""

@@ -63,13 +63,13 @@ def test_zoo(float32, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_streaming(float32):
     tables = streaming.run(streaming.Options(quick=True, optimizers=("adam",)))
     assert [row["gradient"] for row in tables["gradients"]] == ["RTRL", "TBPTT(1)", "TBPTT(2)"]
     assert [row["steps"] for row in tables["lengths"]] == [10, 20]
 
 
+@pytest.mark.slow
 def test_ppo(float32):
     rows = ppo.run(ppo.Options(quick=True, encoder_sizes=(0,)))
     assert [row["gradient"] for row in rows] == list(ppo.CHOICES)

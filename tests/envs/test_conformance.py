@@ -104,7 +104,10 @@ def _kind(name: str, **options: Any) -> Any:
 
 def test_every_class_has_a_row():
     rows = {_kind(case.name, **case.options) for case in CASES}
-    assert {_kind(name) for name in envs.names()} <= rows
+    # What other tests have registered has a module of theirs.
+    kinds = {_kind(name) for name in envs.names()}
+    ours = {k for k in kinds if isinstance(k, str) or k.__module__.startswith("agents.")}
+    assert len(ours) > 30 and ours <= rows
 
 
 @pytest.mark.quick_rows(1)

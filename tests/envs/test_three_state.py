@@ -80,6 +80,7 @@ def test_the_chain_moves_as_the_paper_says():
     assert truncated[:, -1].all() and not truncated[:, :-1].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scored", ["third", "all"])
 @pytest.mark.parametrize(
     ("policy", "table"),

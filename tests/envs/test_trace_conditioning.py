@@ -73,6 +73,7 @@ def test_floors(expected_isi, floors):
     np.testing.assert_allclose(np.mean(errors, axis=0), floors, rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expected_isi", "low", "high"),
     slow_but([20], [(10, 7, 13), (20, 14, 26), (30, 20, 40)], lambda row: row[0]),

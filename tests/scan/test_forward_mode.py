@@ -91,6 +91,7 @@ def test_jacobians_and_hessians_of_one_argument(wanted, method):
 AXES = [(None, 0, 0, 0), (0, 1, None, None), (1, 2, 1, 1), (0, None, None, None), (None, 1, 0, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", slow_but([AXES[0]], AXES, several=False), ids=str)
 @every_method
 def test_under_vmap_in_any_position(axes, method):
@@ -158,9 +159,8 @@ def by_newton(*arguments, **options):
     return scan.newton(*arguments, **options)[0]
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
 def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
     update, state, coupling = RECURRENCES[name]

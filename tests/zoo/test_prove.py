@@ -51,7 +51,7 @@ LIARS = {
 }
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIARS)
 def test_a_lie_is_named(name):
     make, message = LIARS[name]

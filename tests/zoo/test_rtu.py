@@ -52,7 +52,8 @@ def outputs(form, cell):
     return plain_loop(cell, cell.init_state(), XS, none)[1]
 
 
-@pytest.mark.parametrize("form", ["loop", "scan", "rtrl_step", "rtrl_scan"])
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("form", ["rtrl_scan", "loop", "scan", "rtrl_step"])
 def test_worked_by_hand(form):
     cell = by_hand()
     values, jacobian = jax.jit(

@@ -92,6 +92,7 @@ def test_sensitivity_against_finite_differences_and_episodes_apart(cell):
     np.testing.assert_allclose(sensitivity(net, mixed), got, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_state_that_is_carried_in_counts_as_past():
     net, inputs = network(zoo.spec("gru", hidden=5)), tape()
     first, last = (jax.tree.map(lambda x, p=p: x[p], inputs) for p in (slice(4), slice(4, None)))
@@ -182,6 +183,7 @@ def test_durability_and_period_are_what_the_recurrence_does():
     np.testing.assert_allclose(analysis.context_period((cell, later)), [period, 3 * period])
 
 
+@pytest.mark.slow
 def test_traces_that_never_end():
     cell = zoo.FFM(2, 2, traces=2, contexts=2, decay=False, context=False, key=jax.random.key(0))
     assert np.all(np.isinf(analysis.trace_durability(cell)))

@@ -164,6 +164,7 @@ def test_resuming_a_complete_run_reports_it_again(trained, capsys):
     assert re.search(r"demo: evaluation_return -?\d\.\d+ ± \d+\.\d+ after 64 steps of each", text)
 
 
+@pytest.mark.slow
 def test_evaluate_is_greedy_unless_asked_otherwise(trained, capsys):
     words, printed = ["evaluate", "--run", str(trained), "--episodes", "8"], []
     for flags in ([], ["--greedy"], ["--sample"]):
@@ -178,6 +179,7 @@ def test_compare_takes_any_metric(trained, tmp_path, capsys):
     assert "final loss" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
     picture = tmp_path / "figure.png"
     options = ["--episodes", "3", "--max-steps", "9", "--reward-memory-length", "5"]

@@ -78,6 +78,7 @@ def targets_by_hand(values, target, rows, mask, discount):
     return wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling", ["tape", *(pytest.param(s, marks=pytest.mark.slow) for s in SAMPLINGS[1:])]
 )

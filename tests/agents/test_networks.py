@@ -78,6 +78,7 @@ def squashed(mean, log_std, low=-1.0, high=3.0):
     return TanhGaussian(mean, log_std, center, half)
 
 
+@pytest.mark.slow
 def test_a_squashed_gaussian_has_the_density_of_its_actions():
     """Integrated over the box: its mass, its entropy, and what a draw gives on average."""
     means, log_stds = np.array([0.3, -1.5, 0.0]), np.array([-0.5, 0.0, -1.6])
@@ -187,6 +188,7 @@ def test_the_forms_of_a_network_agree(memory):
     assert forms(net, jnp.zeros(5, bool))[0][4] != stepwise[4]
 
 
+@pytest.mark.slow
 def test_actions_of_several_numbers_have_the_sum_of_the_parts():
     """The head is cut into as many distributions as an action has numbers."""
     net = network(actions=MultiDiscrete((3, 2)))

@@ -80,7 +80,7 @@ def test_a_lambda_return_by_hand():
 
 
 # How episodes of 4 steps end: by the environment, or by the time limit.
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "limit"), [(100, 4), (4, 100)])
 def test_an_iteration_learns_towards_the_returns_by_hand(length, limit):
     """Everything is known: there is one action. The second rollout goes on from the first."""

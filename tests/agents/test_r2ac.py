@@ -202,6 +202,7 @@ def test_targets_by_hand_over_the_ends_of_episodes(length, limit):
         np.testing.assert_allclose(report.episodes["return"], reward[:4].sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_policy_sees_clipped_rewards_outside_of_training_too():
     agent = small(reward_clip=0.5)
     policy = agent.policy(agent.init(key=jax.random.key(0)).learner)

@@ -124,6 +124,7 @@ def test_q_learning_finds_the_optimal_values():
         np.testing.assert_allclose(table[3 * row + column, action], GAMMA ** to.sum(), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_policy_is_greedy_without_a_key_and_explores_with_one():
     agent = agents.Tabular(env="gravity", epsilon=0.5)
     table = jnp.zeros((15, 4)).at[:, 2].set(1.0).astype(jnp.float32)

@@ -32,7 +32,8 @@ def updated(agent, piece, preference, value):
     return preference.astype(np.float32), value.astype(np.float32)
 
 
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("n", [3, 1])
 def test_an_iteration_is_the_update_by_hand(n):
     options = {"corridor": 1, "max_steps_in_episode": 4}
     agent = agents.TabularActorCritic(

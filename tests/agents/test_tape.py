@@ -212,12 +212,14 @@ def test_every_segment_is_equally_likely_and_is_padded_and_masked(burn_in):
             np.testing.assert_array_equal(rows[:2, column], before[float(numbers[0])])
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_from_an_empty_tape():
     tape, _ = filled([GOES_ON] * TIME)
     sample = sample_segments(side_by_side(tape, tape), length=3, sequences=4, key=jax.random.key(0))
     assert not sample.mask.any()
 
 
+@pytest.mark.slow
 def test_segments_are_those_of_flashbax():
     """One long episode, of which flashbax gives the sequences that start at multiples of 4."""
     fbx = pytest.importorskip("flashbax")

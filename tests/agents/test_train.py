@@ -129,6 +129,7 @@ def test_a_run_leaves_its_files_and_final_metrics(whole):
     np.testing.assert_array_equal(state.learner["position"], position)
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_do_not_depend_on_their_number_nor_on_evaluation(whole, tmp_path):
     position = whole.state.learner["position"]
     assert len(np.unique(position)) == position.size
@@ -148,6 +149,7 @@ def test_evaluation_keys_are_apart_from_all_others():
     assert len(np.unique(numbers, axis=0)) == 50 + 400 + 60
 
 
+@pytest.mark.slow
 def test_evaluation_happens_in_its_rhythm_and_at_the_end(tmp_path):
     train(Walk(), tmp_path / "a", steps=500, seeds=1)
     cells = column(tmp_path / "a", "evaluation_return")

@@ -64,7 +64,7 @@ def _levels(family, theirs):
     yield family, theirs
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [

@@ -162,7 +162,7 @@ def keys_target(state):
     return jnp.where(state.locked.any(), unlocking, jnp.asarray(GOAL)).astype(jnp.int32)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "target", "first", "cycle"),
     [

@@ -63,6 +63,7 @@ WALK = (0.2, 0.2, 0.4, 0.05, 0.05, 0.05, 0.05)
 TOGGLE = (0.15, 0.15, 0.4, 0.02, 0.02, 0.24, 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "oracle", "arguments", "inject", "weights", "limit", "seeds"),
     slow_but(

@@ -58,6 +58,7 @@ def test_flatten_a_frame():
     assert env.observation_space().shape == (6,)
 
 
+@pytest.mark.slow
 def test_flatten_parts():
     env = wrappers.Flatten(Walk("parts"))
 

@@ -202,6 +202,7 @@ class Told(eqx.Module):
         return self.memory.rtrl_scan(carry, *inputs)
 
 
+@pytest.mark.slow
 def test_begin_may_be_a_part_of_the_inputs():
     memory, carry, xs, weights = forms.problem(RTU, 3)
     begin = jnp.asarray(np.isin(np.arange(TIME), (1, 5)))

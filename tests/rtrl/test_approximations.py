@@ -187,6 +187,7 @@ def test_uoro_takes_the_balanced_step_of_the_paper():
     np.testing.assert_allclose(first.parameters, seen / add, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_uoro_keeps_its_key_at_a_begin():
     cell = make("gru", "uoro")
     carry = (cell.init_state(), cell.rtrl_init())

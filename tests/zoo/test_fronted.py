@@ -87,6 +87,7 @@ def test_rtrl_has_the_gradient_of_the_loop_for_front_and_cell(name, options, len
     assert difference(found, by_the_loop(memory, xs, weights)) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_front_outside_of_the_memory_loses_credit():
     """What the memory is for: the same network, the front's gradient cut at every segment."""
     memory = fronted("rtu")

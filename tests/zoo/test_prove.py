@@ -70,7 +70,7 @@ def test_a_linear_cell_refuses_to_begin_with_ones():
         liars.LinearFromOnes(3, 4, key=KEY)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [zoo.MinGRU, zoo.GRU, zoo.LMU, zoo.DeltaNet],

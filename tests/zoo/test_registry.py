@@ -220,7 +220,7 @@ def test_parameter_counts_of_the_control_experiments():
     assert count(zoo.get("gru", hidden=64)) == 24_832
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rtu", "lru"])
 def test_eigenvalues_are_uniform_on_a_ring(name):
     options = {"outputs": 1} if name == "lru" else {}
@@ -246,7 +246,7 @@ def test_weights_of_the_lru_have_the_paper_variances():
         assert abs(np.mean(leaf)) < 5 * math.sqrt(variance / leaf.size)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [(0.0, 1.0), (0.99999, 1.0), (0.0, 1e-3)])
 def test_gamma_normalizes(limits):
     """γ = √(1 - r²), derived in the RTU, the initial value of a parameter in the LRU."""
@@ -258,12 +258,14 @@ def test_gamma_normalizes(limits):
     np.testing.assert_allclose(np.exp(lru.gamma_log), np.sqrt(1 - r2), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_inverse_frequencies_of_s4d_count_both_halves_of_the_pairs():
     frequency = zoo.get("s4d", hidden=2, states=16, init="inv").frequency
     np.testing.assert_allclose(frequency[:, [0, 1, 2, 15]][0], [315.8, 98.5, 55.0, 0.33], rtol=5e-3)
     assert np.all(frequency > 0) and np.all(np.diff(frequency) < 0)
 
 
+@pytest.mark.slow
 def test_phase_is_an_exponential():
     cell = zoo.get("rtu", hidden=30, inputs=1)
     eigenvalues, _ = cell.matrices()

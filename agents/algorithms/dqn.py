@@ -42,7 +42,7 @@ class DQN(AbstractOffPolicy):
     ```
 
     Both networks read T + 1 observations in one pass, so that the value after a step comes from the
-    state that this step left: \( y_t = r_t + \gamma (1 - d_t) Q_\phi(o_{t+1}, \arg\max_a
+    state that this step left: \( y_t = r_t + \gamma (1 - d_t) Q_\phi(o_{t+1}, \mathrm{argmax}_a
     Q_\theta(o_{t+1}, a)) \), where \( d \) says that the episode was terminated. The loss is the
     mean of Huber's over the steps drawn, whichever way they were drawn.
 

@@ -116,7 +116,7 @@ class IdealPolicyIteration(AbstractAgent):
     the game itself, with the share \( P_\pi(s \mid o) \) of the visits to o that state s has, and
 
     \[ \pi(\cdot \mid o) \leftarrow (1 - \varepsilon) \, \pi(\cdot \mid o)
-       + \varepsilon \, \mathbf 1[\arg\max_a q_\pi(o, a)] \]
+       + \varepsilon \, \mathbf 1[\mathrm{argmax}_a q_\pi(o, a)] \]
 
     for every observation, from the uniform policy on. Of actions that are equally good the last is
     taken, which for an external memory is the one with the larger write. Nothing is sampled: where

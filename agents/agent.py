@@ -130,6 +130,12 @@ class AbstractAgent(abc.ABC):
         return resolve(self.env, self.env_options)
 
     @property
+    def spaces(self) -> tuple[Any, Any]:
+        """The spaces of observations and of actions."""
+        env, params = self.environment
+        return env.observation_space(params), env.action_space(params)
+
+    @property
     def env_name(self) -> str:
         """What to call the environment: the name given, or an object's own."""
         return self.env if isinstance(self.env, str) else self.environment[0].name

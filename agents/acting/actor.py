@@ -84,6 +84,11 @@ def _for_all_of_a_batch(axis_size, in_batched, flag):
     return (jnp.max(flag, 0) if in_batched[0] else flag), False
 
 
+def side_by_side(tree: Any, envs: int) -> Any:
+    """Return copies of a pytree's arrays for so many environments, along a leading axis."""
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (envs, *x.shape)), tree)
+
+
 class Actor(eqx.Module):
     """Environments to act in, of one kind: a gymnax environment and its parameters."""
 
@@ -96,9 +101,7 @@ class Actor(eqx.Module):
         observation, env_state = jax.vmap(self.env.reset, (0, None))(keys, self.params)
         space = self.env.action_space(self.params)
         action = jnp.zeros((envs, *space.shape), space.dtype)
-        memory = jax.tree.map(
-            lambda x: jnp.broadcast_to(x, (envs, *x.shape)), behavior.init_state()
-        )
+        memory = side_by_side(behavior.init_state(), envs)
         return ActorState(
             env_state=env_state,
             observation=observation,

@@ -105,15 +105,12 @@ class DQN(AbstractOffPolicy):
         shares = {"epsilon": self.epsilon, "epsilon_end": self.epsilon_end}
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         check_counts(1, epsilon_steps=self.epsilon_steps)
-        env, params = self.environment
-        check_discrete(env.action_space(params), self.env_name)
+        check_discrete(self.spaces[1], self.env_name)
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network."""
-        env, params = self.environment
         return q_network(
-            env.observation_space(params),
-            env.action_space(params),
+            *self.spaces,
             self.memory,
             encoder_size=self.encoder_size,
             head_size=self.head_size,
@@ -126,9 +123,8 @@ class DQN(AbstractOffPolicy):
         )
 
     def policy(self, learner: Learner) -> Policy:
-        env, params = self.environment
         behavior = ByValues(learner.network, jnp.float32(self.epsilon_end))
-        return Policy(behavior, env.action_space(params))
+        return Policy(behavior, self.spaces[1])
 
     def _new_learner(self, *, key: Array) -> Learner:
         network = self.network(key=key)

@@ -161,9 +161,8 @@ class IdealPolicyIteration(AbstractAgent):
         return AgentState(policy, None, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Float[Array, "observations actions"]) -> Policy:
-        env, params = self.environment
         tables = Tables(jnp.log(learner), jnp.zeros(learner.shape[0], learner.dtype))
-        return Policy(ByPreference(tables, env.observation_space(params)), env.action_space(params))
+        return Policy(ByPreference(tables, self.spaces[0]), self.spaces[1])
 
     def values(
         self, policy: Float[Array, "observations actions"]

@@ -13,14 +13,15 @@ from jaxtyping import Array, Float, PyTree
 
 import zoo
 from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
-from agents.acting.actor import for_all
+from agents.acting.actor import for_all, side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.envs.core.statistics import RunningStatistics
 from agents.learning.credit import AbstractGradient, along, outputs, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
-from agents.learning.minibatches import epochs_of_minibatches, staleness
+from agents.learning.minibatches import check_minibatches, epochs_of_minibatches, staleness
 from agents.learning.returns import scaled_reward
+from agents.learning.schedules import falling_rate
 from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.networks import Recurrent, Separate, actor_critic
@@ -153,18 +154,13 @@ class PPO(AbstractAgent):
         weights = given("entropy_coefficient", "value_coefficient")
         check_numbers("at least 0", lambda x: x >= 0, **weights)
         segments = self.num_envs * self.rollout_length // self._segment
-        if segments % self.minibatches:
-            raise ValueError(
-                f"`minibatches` (={self.minibatches}) must divide the number of segments "
-                f"(={segments} = num_envs * rollout_length / segment length)."
-            )
-        if self.normalize_observation and not isinstance(self._observation_space, spaces.Box):
+        check_minibatches(self.minibatches, segments)
+        if self.normalize_observation and not isinstance(self.spaces[0], spaces.Box):
             raise ValueError(
                 f"`normalize_observation` (=True) needs a Box observation; {self.env_name} has "
-                f"{self._observation_space!r}."
+                f"{self.spaces[0]!r}."
             )
-        env, params = self.environment
-        if self.squash_actions and not is_bounded(env.action_space(params)):
+        if self.squash_actions and not is_bounded(self.spaces[1]):
             raise ValueError(
                 "`squash_actions` (=True) needs actions in a bounded Box, which those of "
                 f"{self.env_name} are not."
@@ -178,11 +174,6 @@ class PPO(AbstractAgent):
     def _segment(self) -> int:
         return self.gradient.segment_length(self.rollout_length)
 
-    @property
-    def _observation_space(self) -> Any:
-        env, params = self.environment
-        return env.observation_space(params)
-
     def _falling(self, iteration: Array, start: float, end: float | None) -> Any:
         """A coefficient in an iteration; a plain number where it does not change."""
         if end is None or self.anneal_steps is None:
@@ -192,21 +183,20 @@ class PPO(AbstractAgent):
 
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:
-        rate = self.learning_rate
-        if self.anneal_steps is not None:
-            iterations = max(1, self.anneal_steps // self.steps_per_iteration)
-            rate = optax.linear_schedule(rate, 0.0, iterations * self.epochs * self.minibatches)
+        rate = falling_rate(
+            self.learning_rate,
+            self.anneal_steps,
+            steps_per_iteration=self.steps_per_iteration,
+            updates=self.epochs * self.minibatches,
+        )
         return optax.chain(
             optax.clip_by_global_norm(self.max_grad_norm), optax.adam(rate, eps=1e-5)
         )
 
     def network(self, *, key: Array) -> Recurrent | Separate:
         """Return a fresh network."""
-        env, params = self.environment
-        asked = self.previous_action
         return actor_critic(
-            self._observation_space,
-            env.action_space(params),
+            *self.spaces,
             self.memory,
             encoder_size=self.encoder_size,
             encoder_credit=self.encoder_credit,
@@ -214,7 +204,7 @@ class PPO(AbstractAgent):
             activation=self.activation,
             separate=self.separate_memories,
             squashed=self.squash_actions,
-            previous_action=needs_previous_action(env) if asked is None else asked,
+            previous_action=needs_previous_action(self.environment[0], self.previous_action),
             previous_reward=self.previous_reward,
             key=key,
         )
@@ -222,8 +212,7 @@ class PPO(AbstractAgent):
     def init(self, *, key: Array) -> AgentState:
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
-        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
-        shape = self._observation_space.shape
+        shape = self.spaces[0].shape
         normalizes, scales = self.normalize_observation, self.normalize_reward
         learner = Learner(
             network=network,
@@ -233,14 +222,13 @@ class PPO(AbstractAgent):
         )
         actors = Actors(
             acting=self.actor.reset(ByPolicy(network), self.num_envs, key=env_key),
-            carry=jax.tree.map(copies, self.gradient.begin(network)),
+            carry=side_by_side(self.gradient.begin(network), self.num_envs),
             discounted=jnp.zeros(self.num_envs),
         )
         return AgentState(learner, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Learner) -> Policy:
-        env, params = self.environment
-        return Policy(self._behavior(learner), env.action_space(params))
+        return Policy(self._behavior(learner), self.spaces[1])
 
     def _behavior(self, learner: Learner) -> ByPolicy:
         return ByPolicy(learner.network, learner.observation_statistics)

@@ -12,13 +12,15 @@ from jaxtyping import Array, Float, Int, PyTree
 
 import zoo
 from agents.acting import ActorState, ByValues, Policy, episode_statistics
+from agents.acting.actor import side_by_side
 from agents.acting.values import linear_fall
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractGradient, outputs
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
-from agents.learning.minibatches import epochs_of_minibatches
+from agents.learning.minibatches import check_minibatches, epochs_of_minibatches
 from agents.learning.returns import lambda_return, next_values
+from agents.learning.schedules import falling_rate
 from agents.learning.segments import to_segments
 from agents.networks import Inputs, Recurrent, q_network
 from agents.networks.values import check_discrete, value_of
@@ -131,13 +133,8 @@ class PQN(AbstractAgent):
         optional = given("anneal_steps")
         check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
         segments = self.steps_per_iteration // self._segment
-        if segments % self.minibatches:
-            raise ValueError(
-                f"`minibatches` (={self.minibatches}) must divide the number of segments "
-                f"(={segments} = num_envs * rollout_length / segment length)."
-            )
-        env, params = self.environment
-        check_discrete(env.action_space(params), self.env_name)
+        check_minibatches(self.minibatches, segments)
+        check_discrete(self.spaces[1], self.env_name)
 
     @property
     def steps_per_iteration(self) -> int:
@@ -149,19 +146,18 @@ class PQN(AbstractAgent):
 
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:
-        rate = self.learning_rate
-        if self.anneal_steps is not None:
-            iterations = max(1, self.anneal_steps // self.steps_per_iteration)
-            rate = optax.linear_schedule(rate, 0.0, iterations * self.epochs * self.minibatches)
+        rate = falling_rate(
+            self.learning_rate,
+            self.anneal_steps,
+            steps_per_iteration=self.steps_per_iteration,
+            updates=self.epochs * self.minibatches,
+        )
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(rate))
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network."""
-        env, params = self.environment
-        asked = self.previous_action
         return q_network(
-            env.observation_space(params),
-            env.action_space(params),
+            *self.spaces,
             self.memory,
             encoder_size=self.encoder_size,
             encoder_credit=self.encoder_credit,
@@ -169,7 +165,7 @@ class PQN(AbstractAgent):
             head_layers=self.head_layers,
             layer_norm=self.layer_norm,
             dueling=self.dueling,
-            previous_action=needs_previous_action(env) if asked is None else asked,
+            previous_action=needs_previous_action(self.environment[0], self.previous_action),
             previous_reward=self.previous_reward,
             key=key,
         )
@@ -178,18 +174,16 @@ class PQN(AbstractAgent):
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         optimizer = self._optimizer.init(eqx.filter(network, eqx.is_inexact_array))
-        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
         behavior = ByValues(network, jnp.float32(self.epsilon))
         actors = Actors(
             acting=self.actor.reset(behavior, self.num_envs, key=env_key),
-            carry=jax.tree.map(copies, self.gradient.begin(network)),
+            carry=side_by_side(self.gradient.begin(network), self.num_envs),
         )
         return AgentState(Learner(network, optimizer), actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Learner) -> Policy:
-        env, params = self.environment
         behavior = ByValues(learner.network, jnp.float32(self.epsilon_end))
-        return Policy(behavior, env.action_space(params))
+        return Policy(behavior, self.spaces[1])
 
     def share(self, steps: Int[Array, ""]) -> Float[Array, ""]:
         """Return ε after so many environment steps."""

@@ -12,11 +12,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
+from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractGradient, along, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.returns import next_values, vtrace
+from agents.learning.schedules import falling_rate
 from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
@@ -140,10 +142,9 @@ class R2AC(AbstractAgent):
 
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:
-        rate = self.learning_rate
-        if self.anneal_steps is not None:
-            updates = max(1, self.anneal_steps // self.steps_per_iteration)
-            rate = optax.linear_schedule(rate, 0.0, updates)
+        rate = falling_rate(
+            self.learning_rate, self.anneal_steps, steps_per_iteration=self.steps_per_iteration
+        )
         return optax.chain(
             optax.clip_by_global_norm(self.max_grad_norm),
             # ε outside of the root, as where the settings come from.
@@ -152,16 +153,13 @@ class R2AC(AbstractAgent):
 
     def network(self, *, key: Array) -> Recurrent | Separate:
         """Return a fresh network."""
-        env, params = self.environment
-        asked = self.previous_action
         return actor_critic(
-            env.observation_space(params),
-            env.action_space(params),
+            *self.spaces,
             self.memory,
             encoder_size=self.encoder_size,
             encoder_credit=self.encoder_credit,
             head_size=self.head_size,
-            previous_action=needs_previous_action(env) if asked is None else asked,
+            previous_action=needs_previous_action(self.environment[0], self.previous_action),
             previous_reward=self.previous_reward,
             key=key,
         )
@@ -169,7 +167,6 @@ class R2AC(AbstractAgent):
     def init(self, *, key: Array) -> AgentState:
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
-        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
         learner = Learner(
             network=network,
             optimizer=self._optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
@@ -177,13 +174,12 @@ class R2AC(AbstractAgent):
         )
         actors = Actors(
             acting=self.actor.reset(self._behavior(network), self.num_envs, key=env_key),
-            carry=jax.tree.map(copies, self.gradient.begin(network)),
+            carry=side_by_side(self.gradient.begin(network), self.num_envs),
         )
         return AgentState(learner, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Learner) -> Policy:
-        env, params = self.environment
-        return Policy(self._behavior(learner.network), env.action_space(params))
+        return Policy(self._behavior(learner.network), self.spaces[1])
 
     def _behavior(self, network: Recurrent | Separate) -> ByPolicy:
         return ByPolicy(network, reward_clip=self.reward_clip)

@@ -69,7 +69,7 @@ class SAC(AbstractActorCritic):
     def _entropy(self) -> Float[Array, ""]:
         if self.target_entropy is not None:
             return jnp.asarray(self.target_entropy, float)
-        _, half = middle_and_half(self._action_space)
+        _, half = middle_and_half(self.spaces[1])
         return jnp.sum(jnp.log(half) - 1)
 
     def _new_learner(self, *, key: Array) -> Learner:

@@ -18,6 +18,7 @@ from agents.acting import (
     Transition,
     episode_statistics,
 )
+from agents.acting.actor import side_by_side
 from agents.acting.behavior import normalized
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
@@ -48,7 +49,7 @@ class Actors(eqx.Module):
     discounted: Float[Array, " env"]
 
 
-class ByActor(AbstractBehavior):
+class ByScaledActor(AbstractBehavior):
     """Draws actions from a policy network; `statistics` are of observations, or `None`."""
 
     network: Recurrent
@@ -152,11 +153,6 @@ class StreamingAC(AbstractAgent):
         return self.num_envs * self.rollout_length
 
     @property
-    def _spaces(self) -> tuple[Any, Any]:
-        env, params = self.environment
-        return env.observation_space(params), env.action_space(params)
-
-    @property
     def _optimizers(self) -> tuple[TraceOptimizer, TraceOptimizer]:
         kappas = (self.actor_kappa, self.critic_kappa)
         actor, critic = (obgd(self.learning_rate, k, adaptive=self.adaptive) for k in kappas)
@@ -165,12 +161,12 @@ class StreamingAC(AbstractAgent):
     def networks(self, *, key: Array) -> tuple[Recurrent, Recurrent]:
         """Return fresh networks, for policy and value."""
         actor_key, critic_key = jax.random.split(key)
-        actions, asked = self._spaces[1], self.previous_action
+        actions = self.spaces[1]
         log_std = None if is_discrete(actions) else jnp.zeros(width(actions))
 
         def network(outputs, head, key):
             return sparse_recurrent(
-                *self._spaces,
+                *self.spaces,
                 self.memory,
                 outputs=outputs,
                 head=head,
@@ -178,9 +174,7 @@ class StreamingAC(AbstractAgent):
                 head_size=self.head_size,
                 head_layers=self.head_layers,
                 sparsity=self.sparsity,
-                previous_action=needs_previous_action(self.environment[0])
-                if asked is None
-                else asked,
+                previous_action=needs_previous_action(self.environment[0], self.previous_action),
                 previous_reward=self.previous_reward,
                 key=key,
             )
@@ -195,17 +189,16 @@ class StreamingAC(AbstractAgent):
         parameters = tuple(eqx.filter(network, eqx.is_inexact_array) for network in networks)
         optimizers = (o.init(p) for o, p in zip(self._optimizers, parameters, strict=True))
         scaling = Scaling.init(
-            self._spaces[0], observations=self.normalize_observation, rewards=self.normalize_reward
+            self.spaces[0], observations=self.normalize_observation, rewards=self.normalize_reward
         )
-        acting = self.actor.reset(ByActor(actor, None), self.num_envs, key=env_key)
+        acting = self.actor.reset(ByScaledActor(actor, None), self.num_envs, key=env_key)
         first = jax.tree.map(lambda x: x[0], scaling.scaled(acting.inputs()))
         carries = tuple(self.gradient.online_begin(network, first) for network in networks)
-        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
         return AgentState(
             learner=Learner(actor, critic, tuple(optimizers), scaling),
             actors=Actors(
-                dataclasses.replace(acting, memory=jax.tree.map(copies, carries)),
-                jax.tree.map(lambda x: jnp.zeros_like(copies(x)), parameters),
+                dataclasses.replace(acting, memory=side_by_side(carries, self.num_envs)),
+                jax.tree.map(jnp.zeros_like, side_by_side(parameters, self.num_envs)),
                 jnp.zeros(self.num_envs, jnp.float32),
             ),
             replay=None,
@@ -215,7 +208,7 @@ class StreamingAC(AbstractAgent):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the policy of a learner."""
-        return Policy(ByActor(learner.actor, learner.scaling.observation), self._spaces[1])
+        return Policy(ByScaledActor(learner.actor, learner.scaling.observation), self.spaces[1])
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn at each."""

@@ -19,6 +19,7 @@ from agents.acting import (
     Transition,
     episode_statistics,
 )
+from agents.acting.actor import side_by_side
 from agents.acting.behavior import normalized
 from agents.acting.values import linear_fall
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
@@ -146,16 +147,11 @@ class StreamingQ(AbstractAgent):
         shares = given("discount", "trace_decay", "sparsity", "epsilon", "epsilon_end")
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "kappa"))
-        check_discrete(self._spaces[1], self.env_name)
+        check_discrete(self.spaces[1], self.env_name)
 
     @property
     def steps_per_iteration(self) -> int:
         return self.num_envs * self.rollout_length
-
-    @property
-    def _spaces(self) -> tuple[Any, Any]:
-        env, params = self.environment
-        return env.observation_space(params), env.action_space(params)
 
     @property
     def _optimizer(self) -> TraceOptimizer:
@@ -163,17 +159,16 @@ class StreamingQ(AbstractAgent):
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network, whose output is a value for each action."""
-        asked = self.previous_action
         return sparse_recurrent(
-            *self._spaces,
+            *self.spaces,
             self.memory,
-            outputs=self._spaces[1].n,
+            outputs=self.spaces[1].n,
             head=lambda layers: layers,
             encoder_size=self.encoder_size,
             head_size=self.head_size,
             head_layers=self.head_layers,
             sparsity=self.sparsity,
-            previous_action=needs_previous_action(self.environment[0]) if asked is None else asked,
+            previous_action=needs_previous_action(self.environment[0], self.previous_action),
             previous_reward=self.previous_reward,
             key=key,
         )
@@ -183,18 +178,17 @@ class StreamingQ(AbstractAgent):
         network = self.network(key=network_key)
         parameters = eqx.filter(network, eqx.is_inexact_array)
         scaling = Scaling.init(
-            self._spaces[0], observations=self.normalize_observation, rewards=self.normalize_reward
+            self.spaces[0], observations=self.normalize_observation, rewards=self.normalize_reward
         )
         behavior = ByValues(network, jnp.float32(self.epsilon))
         acting = self.actor.reset(behavior, self.num_envs, key=env_key)
         first = jax.tree.map(lambda x: x[0], scaling.scaled(acting.inputs()))
-        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
-        carry = jax.tree.map(copies, self.gradient.online_begin(network, first))
+        carry = side_by_side(self.gradient.online_begin(network, first), self.num_envs)
         return AgentState(
             learner=Learner(network, self._optimizer.init(parameters), scaling),
             actors=Actors(
                 dataclasses.replace(acting, memory=carry),
-                jax.tree.map(lambda x: jnp.zeros_like(copies(x)), parameters),
+                jax.tree.map(jnp.zeros_like, side_by_side(parameters, self.num_envs)),
                 jnp.zeros(self.num_envs, jnp.float32),
                 jnp.zeros_like(acting.action),
             ),
@@ -207,7 +201,7 @@ class StreamingQ(AbstractAgent):
         """Return the greedy policy; with a key, the ε-greedy one of the end of training."""
         values = ByValues(learner.network, jnp.float32(self.epsilon_end))
         behavior = ByScaledValues(values, learner.scaling.observation)
-        return Policy(behavior, self._spaces[1])
+        return Policy(behavior, self.spaces[1])
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn at each."""

@@ -21,6 +21,7 @@ from agents.acting import (
     Transition,
     episode_statistics,
 )
+from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractOnlineGradient
@@ -184,8 +185,7 @@ class StreamingTD(AbstractAgent):
     @property
     def chance(self) -> ByChance:
         """What acts."""
-        env, params = self.environment
-        return ByChance(env.action_space(params))
+        return ByChance(self.spaces[1])
 
     @cached_property
     def _optimizer(self) -> TraceOptimizer:
@@ -195,18 +195,15 @@ class StreamingTD(AbstractAgent):
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network, whose output is the prediction."""
-        env, params = self.environment
-        asked = self.previous_action
         return sparse_recurrent(
-            env.observation_space(params),
-            env.action_space(params),
+            *self.spaces,
             self.memory,
             outputs=1,
             head=ValueHead,
             encoder_size=self.encoder_size,
             head_size=self.head_size,
             sparsity=self.sparsity,
-            previous_action=needs_previous_action(env) if asked is None else asked,
+            previous_action=needs_previous_action(self.environment[0], self.previous_action),
             previous_reward=self.previous_reward,
             key=key,
         )
@@ -220,10 +217,9 @@ class StreamingTD(AbstractAgent):
         memory = Memory(
             self.gradient.online_begin(network, first), jax.tree.map(jnp.zeros_like, parameters)
         )
-        copies = lambda x: jnp.broadcast_to(x, (self.num_envs, *x.shape))  # noqa: E731
         return AgentState(
             learner=Learner(network, self._optimizer.init(parameters)),
-            actors=Actors(acting, jax.tree.map(copies, memory)),
+            actors=Actors(acting, side_by_side(memory, self.num_envs)),
             replay=None,
             iteration=jnp.zeros((), jnp.int32),
             key=key,
@@ -231,8 +227,7 @@ class StreamingTD(AbstractAgent):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the random policy, whose behavior has the predictions as memo."""
-        env, params = self.environment
-        return Policy(ByPrediction(learner.network, self.chance), env.action_space(params))
+        return Policy(ByPrediction(learner.network, self.chance), self.spaces[1])
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn from each.

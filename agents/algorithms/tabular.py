@@ -100,17 +100,12 @@ class Tabular(AbstractAgent):
     def steps_per_iteration(self) -> int:
         return self.rollout_length
 
-    @property
-    def _space(self) -> Any:
-        env, params = self.environment
-        return env.observation_space(params)
-
     def init(self, *, key: Array) -> AgentState:
         reset_key, act_key, key = jax.random.split(key, 3)
         env, params = self.environment
         observation, env_state = env.reset(reset_key, params)
         table = jnp.full(table_shape(self.environment), self.initial_value, jnp.float32)
-        row = table_index(self._space, observation)
+        row = table_index(self.spaces[0], observation)
         action, greedy = choose(table, row, self.epsilon, act_key)
         nothing = jnp.float32(0)
         trace = jnp.zeros_like(table)
@@ -120,8 +115,7 @@ class Tabular(AbstractAgent):
 
     def policy(self, learner: Float[Array, "observations actions"]) -> Policy:
         """Return the greedy policy; with a key, the ε-greedy one that acts in training."""
-        env, params = self.environment
-        return Policy(ByTable(learner, self._space, self.epsilon), env.action_space(params))
+        return Policy(ByTable(learner, self.spaces[0], self.epsilon), self.spaces[1])
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn at each."""
@@ -147,7 +141,7 @@ class Tabular(AbstractAgent):
         )
         done = terminated | truncated
         # Where the episode goes on, the final observation is the observation.
-        final = table_index(self._space, info["final_observation"])
+        final = table_index(self.spaces[0], info["final_observation"])
         following = choose(table, final, self.epsilon, act_key)
         sarsa = self.rule == "sarsa"
         target = table[final, following[0]] if sarsa else table[final].max()
@@ -165,7 +159,7 @@ class Tabular(AbstractAgent):
             table = table + self.learning_rate * error * trace
         trace = jnp.where(done, 0, self.discount * self.trace_decay * trace)
         expected = jnp.where(done, 0, bootstrap)
-        row = table_index(self._space, observation)
+        row = table_index(self.spaces[0], observation)
         # The same key: where an episode ends, the other action is only bootstrapped from.
         first = choose(table, row, self.epsilon, act_key)
         chosen = jax.tree.map(lambda new, old: jnp.where(done, new, old), first, following)

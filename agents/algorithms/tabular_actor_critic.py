@@ -68,12 +68,10 @@ class TabularActorCritic(AbstractAgent):
         return AgentState(tables, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Tables) -> Policy:
-        env, params = self.environment
-        return Policy(self._behavior(learner), env.action_space(params))
+        return Policy(self._behavior(learner), self.spaces[1])
 
     def _behavior(self, tables: Tables) -> ByPreference:
-        env, params = self.environment
-        return ByPreference(tables, env.observation_space(params))
+        return ByPreference(tables, self.spaces[0])
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Learn `updates` times, each from the next n steps."""

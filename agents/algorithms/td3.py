@@ -120,7 +120,7 @@ class TD3(AbstractActorCritic):
     ) -> Float[Array, "time sequence"]:
         """What the critics' values are learned towards."""
         rows, (actor, critic) = self._rows(sample), learner.targets
-        middle, half = middle_and_half(self._action_space)
+        middle, half = middle_and_half(self.spaces[1])
         policy = self._along(actor, sample)
         action = policy.mode()[1:]
         noise = self.target_noise * jax.random.normal(key, action.shape, action.dtype)

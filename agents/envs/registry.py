@@ -223,7 +223,7 @@ def episode_steps(env: Environment, params: EnvParams) -> int:
     return limit
 
 
-def needs_previous_action(env: Environment) -> bool:
+def needs_previous_action(env: Environment, asked: bool | None = None) -> bool:
     """Tell whether an agent has to know its previous action to make sense of the observations.
 
     True of the environments whose observation is the outcome of an action at a place that it does
@@ -232,7 +232,10 @@ def needs_previous_action(env: Environment) -> bool:
     **Arguments:**
 
     - `env`: an environment, or a wrapper that holds one as `env`.
+    - `asked`: an answer that takes the place of the environment's, if any.
     """
+    if asked is not None:
+        return asked
     while env is not None:
         if getattr(env, "needs_previous_action", False):
             return True

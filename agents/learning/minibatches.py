@@ -16,6 +16,15 @@ Loss = Callable[[Any, Any, Any], tuple[Float[Array, ""], Metrics]]
 Renewed = Callable[[Any, Any, Any], Any]
 
 
+def check_minibatches(minibatches: int, segments: int) -> None:
+    """Raise `ValueError` where a rollout's segments cannot be parted into equal minibatches."""
+    if segments % minibatches:
+        raise ValueError(
+            f"`minibatches` (={minibatches}) must divide the number of segments "
+            f"(={segments} = num_envs * rollout_length / segment length)."
+        )
+
+
 def epochs_of_minibatches(
     loss: Loss,
     optimizer: optax.GradientTransformation,

@@ -22,8 +22,7 @@ class AbstractActorCritic(AbstractOffPolicy):
     """A learner of an actor and two critics, for actions in a box; its learner has an `actor`."""
 
     def _check_own(self) -> None:
-        env, params = self.environment
-        check_box(env.action_space(params), self.env_name)
+        check_box(self.spaces[1], self.env_name)
         if self._stores:
             raise ValueError(
                 f"`sampling` (={self.sampling!r}) must be tape or zero: the critics' memory does "
@@ -36,25 +35,18 @@ class AbstractActorCritic(AbstractOffPolicy):
         """Check the settings that a subclass adds; see `check`."""
 
     def policy(self, learner: Any) -> Policy:
-        return Policy(self._acting(learner, jnp.bool_(False)), self._action_space)
-
-    @property
-    def _action_space(self) -> Any:
-        env, params = self.environment
-        return env.action_space(params)
+        return Policy(self._acting(learner, jnp.bool_(False)), self.spaces[1])
 
     def _acting(self, learner: Any, at_random: Bool[Array, ""]) -> ByActor:
-        return ByActor(learner.actor, at_random, self._action_space)
+        return ByActor(learner.actor, at_random, self.spaces[1])
 
     def _exploring(self, learner: Any, steps: Array) -> ByActor:
         return self._acting(learner, jnp.asarray(steps < self.warm_up))
 
     def _new_network(self, head: Any, *, key: Array) -> Recurrent:
         """Return a fresh network with one of the heads of `agents.networks.continuous`."""
-        env, params = self.environment
         return continuous_network(
-            env.observation_space(params),
-            self._action_space,
+            *self.spaces,
             self.memory,
             head=head,
             encoder_size=self.encoder_size,

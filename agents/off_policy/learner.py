@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import AbstractBehavior, Transition, episode_statistics
-from agents.acting.actor import for_all
+from agents.acting.actor import for_all, side_by_side
 from agents.acting.values import Recorded
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import episode_steps, needs_previous_action
@@ -147,8 +147,7 @@ class AbstractOffPolicy(AbstractAgent):
 
     @property
     def _reads_action(self) -> bool:
-        asked = self.previous_action
-        return needs_previous_action(self.environment[0]) if asked is None else asked
+        return needs_previous_action(self.environment[0], self.previous_action)
 
     @property
     def _burn_in(self) -> int:
@@ -286,8 +285,7 @@ class AbstractOffPolicy(AbstractAgent):
         if self._stores:
             state = jax.tree.map(lambda x: x[0], sample.rows.state)
         else:
-            copies = lambda x: jnp.broadcast_to(x, (inputs.begin.shape[1], *x.shape))  # noqa: E731
-            state = jax.tree.map(copies, network.init_state())
+            state = side_by_side(network.init_state(), inputs.begin.shape[1])
         run = jax.vmap(network.scan, (0, 1), (0, 1))
         if self._burn_in:
             before = jax.tree.map(lambda x: x[: self._burn_in], inputs)

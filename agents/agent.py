@@ -13,6 +13,7 @@ from jaxtyping import Array, Int, PyTree
 
 from agents.acting import Actor, Policy
 from agents.envs import resolve
+from agents.settings import check_settings
 from zoo.options import Options
 
 Metrics = dict[str, Array]
@@ -72,6 +73,7 @@ class AbstractAgent(abc.ABC):
     """Options of the environment."""
 
     def __post_init__(self):
+        check_settings(self)
         object.__setattr__(self, "env_options", Options(self.env_options))
         self.environment  # noqa: B018 - wrong names and options are told now
         self.check()

@@ -1,13 +1,20 @@
 """Settings of agents: what they may hold, their plain form for JSON, and checks of them."""
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
+
+import equinox as eqx
+import jax
 
 import zoo
 from agents.envs import describe
+from zoo.annotations import annotations_of, fit_fields
+from zoo.parts.checks import shown
 
 
 def to_plain(settings: Any) -> dict[str, Any]:
@@ -48,7 +55,7 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
     `ValueError` for a setting that the dataclass does not have, or the name of an unknown choice;
     and what the dataclass raises.
     """
-    annotations = typing.get_type_hints(kind)
+    annotations = annotations_of(kind)
     names = [f.name for f in dataclasses.fields(kind)]
     for name in plain:
         if name not in names:
@@ -58,7 +65,7 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
             )
 
     def value(name: str, given: Any) -> Any:
-        choices: list[Any] = [c for c in _union(annotations[name]) if dataclasses.is_dataclass(c)]
+        choices: list[Any] = [c for c in _union(annotations.get(name)) if is_dataclass(c)]
         if zoo.Spec in choices:
             return zoo.Spec(**given)
         if not choices or not isinstance(given, Mapping):
@@ -79,6 +86,50 @@ def _union(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
+def check_settings(settings: Any) -> None:
+    """Check the settings of an agent against their annotations, and make them plain.
+
+    A recipe of a memory is tried without drawing its parameters. The environment, and choices among
+    dataclasses such as a gradient, are left to others.
+
+    **Arguments:**
+
+    - `settings`: a frozen dataclass, in its `__post_init__`.
+
+    **Raises:**
+
+    `TypeError` or `ValueError` naming the setting, its value and the rule.
+    """
+    kinds = annotations_of(type(settings))
+    choices = [name for name, kind in kinds.items() if any(map(is_dataclass, _union(kind)))]
+    fit_fields(settings, but={"env", *choices})
+    for name in choices:
+        if zoo.Spec in _union(kinds[name]):
+            value = getattr(settings, name)
+            check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu', hidden=64)", **{name: value})
+            abstract_memory(value)
+
+
+@functools.lru_cache(maxsize=256)
+def abstract_memory(recipe: zoo.Spec) -> zoo.AbstractMemory:
+    """Return the memory of a recipe with shapes in place of parameters.
+
+    **Raises:**
+
+    `ValueError` for an option's value that the cell does not take.
+    """
+    return eqx.filter_eval_shape(recipe.build, recipe.hidden, jax.random.key(0))
+
+
+def check_seed(**seeds: int) -> None:
+    """Raise `ValueError` for a seed that is not of 32 bits: beyond, seeds give the same numbers."""
+    for name, value in seeds.items():
+        if not 0 <= value < 2**32:
+            raise ValueError(
+                f"`{name}` (={shown(value)}) must be a whole number from 0 to {2**32 - 1}."
+            )
+
+
 def check_numbers(rule: str, holds: Callable[[Any], bool], **numbers: Any) -> None:
     """Raise `ValueError` for the first number that does not hold, with the rule behind "must
     be"."""
@@ -92,11 +143,4 @@ def check_kind(kind: type, rule: str, **settings: Any) -> None:
     be"."""
     for name, value in settings.items():
         if not isinstance(value, kind):
-            raise TypeError(f"`{name}` (={value!r}) must be {rule}.")
-
-
-def check_words(words: tuple[str, ...], **settings: Any) -> None:
-    """Raise `ValueError` for the first setting that is none of some words."""
-    for name, value in settings.items():
-        if value not in words:
-            raise ValueError(f"`{name}` (={value!r}) must be one of {', '.join(words)}.")
+            raise TypeError(f"`{name}` (={shown(value)}) must be {rule}.")

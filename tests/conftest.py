@@ -25,6 +25,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -118,6 +119,16 @@ def getkey():
         return jax.random.fold_in(jax.random.key(20250101), count)
 
     return next_key
+
+
+@pytest.fixture
+def unhooked():
+    """Run the test as users do, without the suite's own checks of types, which would come first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

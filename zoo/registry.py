@@ -10,6 +10,7 @@ import jax
 from jaxtyping import Array
 
 from rtrl import AbstractSensitivity
+from zoo.annotations import checked, fit_fields
 from zoo.kinds.choices import name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
@@ -163,10 +164,11 @@ class Spec:
     credit: str = "layerwise"
 
     def __post_init__(self):
+        fit_fields(self)
         known = _parameters(self.name)
         check_sizes(hidden=self.hidden, layers=self.layers)
-        given = Options({option: _plain(value) for option, value in self.options.items()})
-        for option, value in given.items():
+        given = {}
+        for option, value in self.options.items():
             if option not in known:
                 defaults = options(self.name).items()
                 listed = ", ".join(f"{k}={v!r}" for k, v in defaults) or "none"
@@ -174,8 +176,8 @@ class Spec:
                     f"`{option}` (={value!r}) is not an option of {self.name!r}, "
                     f"which has: {listed}."
                 )
-            check_option(self.name, value, known[option])
-        object.__setattr__(self, "options", given)
+            given[option] = check_option(self.name, _plain(value), known[option])
+        object.__setattr__(self, "options", Options(given))
         check_credit(self.credit, self._sensitivity(known))
 
     def _sensitivity(self, known):
@@ -226,6 +228,7 @@ class Spec:
         }
 
 
+@checked
 def spec(
     name: str, *, hidden: int, layers: int = 1, credit: str = "layerwise", **options: Any
 ) -> Spec:
@@ -246,12 +249,13 @@ def spec(
 
     **Raises:**
 
-    `ValueError` for an unknown name or option, for a value of another kind than the option's, or a
-    size that is not a whole number above 0.
+    `ValueError` or `TypeError` for an unknown name or option, for a value of another kind than the
+    option's, or a size that is not a whole number above 0.
     """
     return Spec(name, hidden, layers, options, credit)
 
 
+@checked
 def get(
     name: str,
     *,
@@ -290,7 +294,8 @@ def get(
 
     **Raises:**
 
-    `ValueError` for an unknown name or option, or a value that the cell does not take.
+    `ValueError` or `TypeError` for an unknown name or option, or a value that the cell does not
+    take.
     """
     recipe = spec(name, hidden=hidden, layers=layers, credit=credit, **options)
     return recipe.build(

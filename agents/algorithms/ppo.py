@@ -26,7 +26,7 @@ from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.networks import Recurrent, Separate, actor_critic
 from agents.networks.spaces import is_bounded
-from agents.settings import check_kind, check_numbers, check_words
+from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
 
 
@@ -132,14 +132,11 @@ class PPO(AbstractAgent):
     memory's gradient with them and with fresh ones; 0 for none."""
 
     def check(self) -> None:
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches"))
         check_counts(0, **given("encoder_size", "head_size", "staleness_every"))
-        check_words(("stale", "fresh"), targets=self.targets)
-        check_words(("relu", "tanh"), activation=self.activation)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
         positive = given("learning_rate", "clip", "max_grad_norm")

@@ -119,7 +119,6 @@ class PQN(AbstractAgent):
     """Whether the previous reward is an input."""
 
     def check(self) -> None:
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731

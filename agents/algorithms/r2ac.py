@@ -116,7 +116,6 @@ class R2AC(AbstractAgent):
     """Whether the previous reward is an input."""
 
     def check(self) -> None:
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('elstm')", memory=self.memory)
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
         check_counts(1, num_envs=self.num_envs, unroll_length=self.unroll_length)

@@ -136,7 +136,6 @@ class StreamingAC(AbstractAgent):
     """Whether rewards are scaled by running statistics of the return."""
 
     def check(self) -> None:
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731

@@ -136,11 +136,8 @@ class StreamingQ(AbstractAgent):
     """Whether rewards are scaled by running statistics of the return."""
 
     def check(self) -> None:
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
-        if self.rule not in ("q", "sarsa"):
-            raise ValueError(f"`rule` (={self.rule!r}) must be q or sarsa.")
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_counts(1, **given("num_envs", "rollout_length", "epsilon_steps"))
         check_counts(0, **given("encoder_size", "head_size", "head_layers"))

@@ -159,7 +159,6 @@ class StreamingTD(AbstractAgent):
     """Whether the previous reward is an input."""
 
     def check(self) -> None:
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
@@ -169,8 +168,6 @@ class StreamingTD(AbstractAgent):
         optional = given("discount")
         check_numbers("in [0, 1], or None", lambda x: x is None or 0 <= x <= 1, **optional)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "kappa"))
-        if self.optimizer not in ("adam", "obgd"):
-            raise ValueError(f"`optimizer` (={self.optimizer!r}) must be adam or obgd.")
 
     @property
     def steps_per_iteration(self) -> int:

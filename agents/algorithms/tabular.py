@@ -1,6 +1,5 @@
 """Sarsa(λ) and Q(λ) with a table, for environments small enough to have one."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,10 +80,6 @@ class Tabular(AbstractAgent):
     """Steps of an iteration, after which it is reported; learning happens at every step."""
 
     def check(self) -> None:
-        if self.rule not in ("sarsa", "q_learning"):
-            raise ValueError(f"`rule` (={self.rule!r}) must be 'sarsa' or 'q_learning'.")
-        if self.traces not in ("replacing", "true_online"):
-            raise ValueError(f"`traces` (={self.traces!r}) must be 'replacing' or 'true_online'.")
         if self.traces == "true_online" and self.rule != "sarsa":
             raise ValueError(f"`traces` (='true_online') needs rule 'sarsa', not {self.rule!r}.")
         check_counts(1, rollout_length=self.rollout_length)
@@ -93,7 +88,6 @@ class Tabular(AbstractAgent):
         names = ("discount", "trace_decay", "epsilon")
         shares = {name: getattr(self, name) for name in names}
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        check_numbers("finite", math.isfinite, initial_value=self.initial_value)
         table_shape(self.environment)
 
     @property

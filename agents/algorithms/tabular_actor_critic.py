@@ -1,6 +1,5 @@
 """n-step actor-critic with tables of preferences and values."""
 
-import math
 from dataclasses import dataclass
 
 import jax
@@ -53,7 +52,7 @@ class TabularActorCritic(AbstractAgent):
         check_counts(1, unroll_length=self.unroll_length, updates=self.updates)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, discount=self.discount)
         rates = {"policy_rate": self.policy_rate, "value_rate": self.value_rate}
-        check_numbers("above 0 and finite", lambda x: 0 < x < math.inf, **rates)
+        check_numbers("above 0", lambda x: x > 0, **rates)
         table_shape(self.environment)
 
     @property

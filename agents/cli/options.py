@@ -6,7 +6,6 @@ import functools
 import inspect
 import itertools
 import textwrap
-import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union
@@ -17,6 +16,7 @@ import zoo
 from agents.agent import AbstractAgent
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.learning.gradients import Gradient, OnlineGradient
+from zoo.annotations import annotations_of
 
 KeyValues = tyro.conf.UseAppendAction[
     Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE")]
@@ -145,7 +145,7 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     `ValueError` for a preset that the algorithm does not have.
     """
     given = {} if preset is None else kind.named_settings(preset)
-    annotations, docs = typing.get_type_hints(kind), field_docs(kind)
+    annotations, docs = annotations_of(kind), field_docs(kind)
     options = []
     for setting in dataclasses.fields(kind):
         if setting.name == "_":
@@ -197,12 +197,12 @@ def make_agent(kind: type[AbstractAgent], options: Any, **changed: Any) -> Abstr
         case MemoryOptions(credit=credit), GradientOptions(gradient=gradient):
             if credit is not None and gradient != "rtrl":
                 raise ValueError(f"--credit has no meaning with --gradient {gradient}")
-    for name, value in settings.items():
-        if isinstance(value, MemoryOptions):
-            settings[name] = value.make()
-        elif isinstance(value, GradientOptions):
-            settings[name] = value.make(_default(kind, name))
     try:
+        for name, value in settings.items():
+            if isinstance(value, MemoryOptions):
+                settings[name] = value.make()
+            elif isinstance(value, GradientOptions):
+                settings[name] = value.make(_default(kind, name))
         return kind(**settings | changed)
     except TypeError as error:  # of a wrong kind: an error of the user's here, not of a program's
         raise ValueError(str(error)) from error

@@ -5,7 +5,6 @@ import difflib
 import functools
 import inspect
 import math
-import numbers
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -14,6 +13,9 @@ import gymnax
 import jax
 import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
+
+from zoo.annotations import fitted
+from zoo.parts.checks import shown
 
 from . import bridges, diagnostics, remembering
 from .bridges.adapter import GymnaxEnvironment, gymnax_settings
@@ -256,12 +258,12 @@ def _build(
     `more`: options that are somebody else's to use, for the message about an unknown one.
     """
     arguments = {
-        argument.name: argument.default
+        argument.name: (argument.default, argument.annotation)
         for argument in signature.parameters.values()
         if argument.name not in fixed
         and argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
     }
-    chosen = {o: _check(o, v, arguments[o]) for o, v in options.items() if o in arguments}
+    chosen = {o: _check(o, v, *arguments[o]) for o, v in options.items() if o in arguments}
     made = factory(**fixed, **chosen)
     # After the constructor, because some environments' default parameters depend on it.
     env, params = (
@@ -287,32 +289,28 @@ def _fields(params: EnvParams) -> tuple[dataclasses.Field, ...]:
     return dataclasses.fields(params)  # pyright: ignore[reportArgumentType]
 
 
-def _check(option: str, value: Any, default: Any) -> Any:
-    """The value, if it is of the default's kind."""
-    rule, holds = None, True
-    if isinstance(default, bool):
-        rule, holds = "True or False", isinstance(value, bool)
-    elif isinstance(default, int):
-        rule, holds = "an integer", _is(value, numbers.Integral)
-    elif isinstance(default, float):
-        rule, holds = "a number", _is(value, numbers.Real)
-    if not holds:
-        raise TypeError(f"`{option}` (={value!r}) must be {rule}.")
+def _check(option: str, value: Any, default: Any, annotation: Any = None) -> Any:
+    """The value, if it is of the default's kind, in the default's own type.
+
+    `annotation`: what counts where no default tells the kind.
+    """
     if isinstance(default, jax.Array):
-        value = jnp.asarray(value, default.dtype)
+        try:
+            value = jnp.asarray(value, default.dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"`{option}` (={shown(value)}) must be an array of numbers.") from None
         if value.shape != default.shape:
             raise ValueError(
                 f"`{option}` (of shape {value.shape}) must have shape {default.shape}."
             )
         return value
+    kind = type(default) if type(default) in (bool, int, float, str) else annotation
+    if kind in (None, inspect.Parameter.empty) or isinstance(kind, str):
+        return value
+    value = fitted(option, value, kind)
     if option == "max_steps_in_episode" and value < 1:
         raise ValueError(f"`{option}` (={value}) must be at least 1.")
-    # In the default's own type: gymnax needs it in places, and a constructor may refuse NumPy's.
-    return type(default)(value) if rule else value
-
-
-def _is(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+    return value
 
 
 def _unknown(name: str) -> str:

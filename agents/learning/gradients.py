@@ -11,6 +11,8 @@ from jaxtyping import Array, Int, PyTree
 import zoo
 from agents.learning.credit import AbstractGradient, AbstractOnlineGradient, along
 from agents.learning.segments import to_starts
+from agents.settings import abstract_memory
+from zoo.annotations import fit_fields
 from zoo.parts.checks import check_counts
 
 
@@ -21,7 +23,6 @@ def _stored(states: PyTree) -> tuple[PyTree, PyTree]:
 
 
 def _whole_segments(rollout_length: int, name: str, segment: int) -> int:
-    check_counts(1, **{name: segment})
     if rollout_length % segment:
         raise ValueError(
             f"`rollout_length` (={rollout_length}) must be divisible by `{name}` (={segment})."
@@ -71,11 +72,14 @@ class TBPTT(_AbstractBackpropagation, AbstractOnlineGradient):
     length: int = 8
     """Steps of a segment."""
 
+    def __post_init__(self):
+        fit_fields(self)
+        check_counts(1, length=self.length)
+
     def segment_length(self, rollout_length: int) -> int:
         return _whole_segments(rollout_length, "length", self.length)
 
     def online_begin(self, network: Any, inputs: PyTree) -> PyTree:
-        check_counts(1, length=self.length)
         state = network.init_state()
         # Before the first step there are none; its `begin` keeps them out of everything.
         none = lambda x: jnp.zeros((self.length - 1, *jnp.shape(x)), jnp.asarray(x).dtype)  # noqa: E731
@@ -120,8 +124,9 @@ class RTRL(AbstractOnlineGradient):
     """When sensitivities are recomputed with the new parameters."""
 
     def __post_init__(self):
-        if self.refresh not in ("never", "epoch"):
-            raise ValueError(f"`refresh` (={self.refresh!r}) must be one of never, epoch.")
+        fit_fields(self)
+        if self.segment is not None:
+            check_counts(1, segment=self.segment)
 
     def segment_length(self, rollout_length: int) -> int:
         if self.segment is None:
@@ -194,8 +199,6 @@ def check_encoder_credit(credit: str, gradient: AbstractGradient, memory: zoo.Sp
     - `credit`: `"segment"` or `"exact"`; see `agents.networks.actor_critic`.
     - `memory`: recipe of the memory behind the encoder.
     """
-    if credit not in ("segment", "exact"):
-        raise ValueError(f"`encoder_credit` (={credit!r}) must be segment or exact.")
     if credit == "segment":
         return
     if not isinstance(gradient, RTRL):
@@ -203,8 +206,7 @@ def check_encoder_credit(credit: str, gradient: AbstractGradient, memory: zoo.Sp
             "`encoder_credit` (='exact') needs agents.RTRL; "
             f"`gradient` (={gradient!r}) ends at a segment's start anyway."
         )
-    built = eqx.filter_eval_shape(memory.build, 1, jax.random.key(0))
-    if not isinstance(built, zoo.AbstractCell):
+    if not isinstance(abstract_memory(memory), zoo.AbstractCell):
         raise ValueError(
             "`encoder_credit` (='exact') needs a memory of one cell, which "
             f"`memory` (={memory!r}) is not."

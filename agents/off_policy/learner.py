@@ -19,10 +19,8 @@ from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import episode_steps, needs_previous_action
 from agents.learning.tape import Sample, Tape, sample_episodes, sample_segments
 from agents.networks import Inputs
-from agents.settings import check_kind, check_numbers
+from agents.settings import check_numbers
 from zoo.parts.checks import check_counts
-
-SAMPLINGS = ("tape", "zero", "stored", "burn_in")
 
 
 class Step(eqx.Module):
@@ -101,7 +99,6 @@ class AbstractOffPolicy(AbstractAgent):
 
     def check(self) -> None:
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_kind(zoo.Spec, "a recipe, such as zoo.spec('rtu')", memory=self.memory)
         check_counts(1, **given("num_envs", "rollout_length", "updates", "replay_steps"))
         check_counts(1, **given("batch_steps", "tapes", "segment", "burn_in", "head_size"))
         check_counts(0, **given("warm_up", "rate_warm_up", "encoder_size", "head_layers"))
@@ -109,10 +106,6 @@ class AbstractOffPolicy(AbstractAgent):
             "above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm", "reward_scale")
         )
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "target_kept"))
-        if self.sampling not in SAMPLINGS:
-            raise ValueError(
-                f"`sampling` (={self.sampling!r}) must be one of {', '.join(SAMPLINGS)}."
-            )
         if self._capacity < 2 * self.rollout_length:
             raise ValueError(
                 f"`replay_steps` (={self.replay_steps}) must be at least twice "

@@ -13,6 +13,7 @@ from agents.running.checkpoint import CheckpointError, load, read_header
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
 from agents.settings import from_plain
+from zoo.annotations import checked
 
 
 def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any, dict]:
@@ -52,6 +53,7 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
     return agent, load(path, like, config=config)[0], config
 
 
+@checked
 def load_policy(folder: str | Path, *, seed: int = 0, env: Any = None) -> Policy:
     """Load the policy that a run has trained.
 

@@ -33,7 +33,8 @@ from agents.running.scalars import (
     read_scalars,
 )
 from agents.running.signals import StopRequest, TrainingInterrupted
-from agents.settings import to_plain
+from agents.settings import check_seed, to_plain
+from zoo.annotations import checked
 from zoo.parts.checks import check_counts
 
 
@@ -64,6 +65,7 @@ class TrainResult:
     steps_per_second: float
 
 
+@checked
 def train(
     agent: AbstractAgent,
     *,
@@ -95,7 +97,7 @@ def train(
     - `agent`: what to train, such as `agents.PPO(...)`.
     - `steps`: environment steps for each seed, rounded up to whole iterations.
     - `seeds`: how many seeds are trained, by `jax.vmap`.
-    - `seed`: the root of all randomness.
+    - `seed`: the root of all randomness, from 0 to 4294967295.
     - `out`: the folder: new, empty, or with `resume` that of the run to go on with.
     - `resume`: whether to go on from the checkpoint in `out`.
     - `evaluate_every`: iterations between evaluations; by default about 20 a run, and the
@@ -110,7 +112,7 @@ def train(
 
     **Raises:**
 
-    - `ValueError`: if a count is out of range, or rows of the scalars are missing.
+    - `ValueError`, `TypeError`: if an argument breaks its rule, or rows of the scalars are missing.
     - `RunFolderError`: if `out` holds something else or nothing to resume, or another process
       writes to it.
     - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
@@ -120,6 +122,7 @@ def train(
     check_counts(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
     check_counts(1, **({} if checkpoint_every is None else {"checkpoint_every": checkpoint_every}))
     check_counts(0, **({} if evaluate_every is None else {"evaluate_every": evaluate_every}))
+    check_seed(seed=seed)
     folder, total = Path(out), -(-steps // agent.steps_per_iteration)
     if evaluate_every is None:
         evaluate_every = _stored_rhythm(folder) if resume else max(1, total // 20)

@@ -282,7 +282,7 @@ TRAIN = "train --env RepeatFirst --out {new}"
     ("words", "message"),
     [
         (f"{TRAIN} --memory rtv", "`name` (='rtv') must be one of"),
-        (f"{TRAIN} --env-options decks=two", "`decks` (='two') must be an integer"),
+        (f"{TRAIN} --env-options decks=two", "`decks` (='two') must be a whole number"),
         (f"{TRAIN} --memory-options x=1", "is not an option of 'rtu'"),
         (f"{TRAIN} --segment 48", "must be divisible by `segment` (=48)"),
         (f"{TRAIN} --resume", "there is nothing to resume in"),

@@ -156,13 +156,13 @@ def test_refreshed_carries_are_those_collected_while_parameters_stand(gradient):
         assert differ == (gradient.refresh == "epoch")
 
 
-def test_bad_gradients_are_named():
-    for choice, name in ((RTRL(0), "segment"), (TBPTT(0), "length")):
+def test_bad_gradients_are_named(unhooked):
+    for make, name in ((RTRL, "segment"), (TBPTT, "length")):
         with pytest.raises(ValueError, match=rf"`{name}` .* must be a whole number of at least 1"):
-            choice.segment_length(16)
+            make(0)
+        with pytest.raises(TypeError, match=rf"`{name}` \(='8'\) must be a whole number"):
+            make("8")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"`rollout_length` \(=18\) .* by `segment` \(=4\)"):
         RTRL(4).segment_length(18)
-    choice = RTRL()
-    object.__setattr__(choice, "refresh", "always")  # the suite's own checks would come first
     with pytest.raises(ValueError, match=r"`refresh` \(='always'\) must be one of never, epoch"):
-        choice.__post_init__()
+        RTRL(refresh="always")  # pyright: ignore[reportArgumentType]

@@ -129,13 +129,9 @@ def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_pat
         ({"env": Spans(), "env_options": {"a": 1}}, ValueError, r"`options` .* belong to a name"),
     ],
 )
-def test_bad_environments_are_named(options, error, message):
-    # The annotations would refuse a class before: the check is made for programs without them.
-    agent = object.__new__(agents.Tabular)
-    for name, value in ({"env_options": {}} | options).items():
-        object.__setattr__(agent, name, value)
+def test_bad_environments_are_named(unhooked, options, error, message):
     with pytest.raises(error, match=message):
-        agent.__post_init__()
+        agents.Tabular(**options)
 
 
 # Modules

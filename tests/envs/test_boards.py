@@ -305,7 +305,7 @@ def test_options_that_break_a_rule(name, options, message):
     ("sizes", "message"),
     [
         (3, r"`ship_sizes` \(=3\) must be a sequence of integers\."),
-        ((2, 3.0), r"`ship_sizes` \(=3\.0\) must be an integer\."),
+        ((2, 3.0), r"`ship_sizes` \(=3\.0\) must be a whole number\."),
     ],
 )
 def test_ship_sizes_of_the_wrong_kind(sizes, message):

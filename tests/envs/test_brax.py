@@ -258,5 +258,5 @@ def test_options():
     message = r"Unknown option `env_name` .*: backend, initial_states, max_steps_in_ep.*, pool_size"
     with pytest.raises(ValueError, match=message):
         envs.make("brax/hopper", env_name="ant")
-    with pytest.raises(TypeError, match=r"`pool_size` \(=1\.5\) must be an integer"):
+    with pytest.raises(TypeError, match=r"`pool_size` \(=1\.5\) must be a whole number"):
         envs.make("brax/hopper", pool_size=1.5)

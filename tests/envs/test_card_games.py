@@ -262,6 +262,6 @@ def test_values_that_break_a_rule(make, message):
 
 @pytest.mark.parametrize("value", [1.5, "2", True, None])
 def test_check_integer(value):
-    with pytest.raises(TypeError, match=r"`decks` \(=.*\) must be an integer\."):
+    with pytest.raises(TypeError, match=r"`decks` \(=.*\) must be a whole number\."):
         check_integer("decks", value)
     assert check_integer("decks", np.int64(3)) == 3

@@ -302,9 +302,9 @@ def test_in_a_column_a_memory_is_better():
     ("error", "options", "message"),
     [
         (ValueError, {"rows": 0}, r"`rows` \(=0\) must be at least 1\."),
-        (TypeError, {"columns": 2.0}, r"`columns` \(=2\.0\) must be an integer\."),
+        (TypeError, {"columns": 2.0}, r"`columns` \(=2\.0\) must be a whole number\."),
         (TypeError, {"start": 3}, r"`start` \(=3\) must be two integers, \(row, column\)\."),
-        (TypeError, {"start": (0.5, 1)}, r"`start` \(=0\.5\) must be an integer\."),
+        (TypeError, {"start": (0.5, 1)}, r"`start` \(=0\.5\) must be a whole number\."),
         (ValueError, {"button": (3, 0)}, r"`button` \(=\(3, 0\)\) must be inside the grid of rows"),
         (ValueError, {"cookie": (2, 0)}, r"`cookie` \(=\(2, 0\)\) must not be where `start` is"),
         (ValueError, {"cookie": (2, 4)}, r"`cookie` .* must not be where `button` is"),

@@ -41,7 +41,7 @@ def test_a_registered_class_is_made_by_name_with_checked_options():
     observation, state = env.reset(jax.random.key(0), params)
     env.step(jax.random.key(1), state, 0, params)
     assert env.observation_space(params).contains(observation)
-    with pytest.raises(TypeError, match=r"`length` \(='7'\) must be an integer"):
+    with pytest.raises(TypeError, match=r"`length` \(='7'\) must be a whole number"):
         envs.make("my/corridor-v0", length="7")
     with pytest.raises(
         ValueError, match=r"`depth` \(=7\) of my/corridor-v0; .*: length, max_steps"

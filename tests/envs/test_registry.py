@@ -140,9 +140,9 @@ def test_options_that_break_a_rule(name, options, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("RepeatPrevious", {"k": 4.0}, r"`k` \(=4\.0\) must be an integer\."),
-        ("RepeatFirst", {"decks": True}, r"`decks` \(=True\) must be an integer\."),
-        ("MemoryChain-bsuite", {"memory_length": "10"}, r"`memory_length` \(='10'\) must be an in"),
+        ("RepeatPrevious", {"k": 4.0}, r"`k` \(=4\.0\) must be a whole number\."),
+        ("RepeatFirst", {"decks": True}, r"`decks` \(=True\) must be a whole number\."),
+        ("MemoryChain-bsuite", {"memory_length": "10"}, r"`memory_length` \(='10'\) must be a wh"),
         ("CartPole-v1", {"gravity": "9"}, r"`gravity` \(='9'\) must be a number\."),
         ("FrozenLake-misc", {"is_slippery": 1}, r"`is_slippery` \(=1\) must be True or False\."),
     ],

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+_MOST = 2**31 - 1  # what JAX's usual integers hold
+
 
 def check_counts(least: int, **counts: Any) -> None:
-    """Check that settings are whole numbers of a least size.
+    """Check that settings are whole numbers of a least size, and of at most 31 bits.
 
     **Arguments:**
 
@@ -17,9 +19,23 @@ def check_counts(least: int, **counts: Any) -> None:
     """
     for name, value in counts.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"`{name}` (={value!r}) must be a whole number of at least {least}.")
+            raise ValueError(
+                f"`{name}` (={shown(value)}) must be a whole number of at least {least}."
+            )
+        if value > _MOST:
+            raise ValueError(f"`{name}` (={shown(value)}) must be at most {_MOST}.")
 
 
 def check_sizes(**sizes: int) -> None:
     """Raise `ValueError` for a size that is not a whole number of at least 1."""
     check_counts(1, **sizes)
+
+
+def shown(value: Any, width: int = 60) -> str:
+    """Write a value in one line for an error, however large it is."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no whole number of more than some thousand digits
+        text = f"{type(value).__name__} of {value.bit_length()} bits"
+    text = text if text.isprintable() else ascii(text)
+    return text if len(text) <= width else f"{text[: width - 1]}…"

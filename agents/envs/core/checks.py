@@ -21,7 +21,7 @@ def check_integer(argument: str, value: Any) -> int:
     `TypeError` if it is not an integer (a `bool` is none).
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"`{argument}` (={value!r}) must be an integer.")
+        raise TypeError(f"`{argument}` (={value!r}) must be a whole number.")
     return int(value)
 
 

@@ -22,6 +22,7 @@ os.environ["XLA_FLAGS"] = " ".join(
     ]
 )
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["TRACE_ZOO_CACHE"] = ""  # no test writes into the cache of whoever runs it
 
 import hypothesis
 import jax

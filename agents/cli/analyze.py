@@ -3,23 +3,18 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import tyro
 from rich.console import Console
 
-from agents.analysis import draw_sensitivity, episode_sensitivities, value_memory_length
-from agents.cli.options import Command, Count
-from agents.cli.tables import table
-from agents.running.load import load_run, policy_of
-from agents.running.programs import evaluation_keys
+from agents.cli.runs import Run
+from agents.cli.words import CompilingCommand, Count
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analyze(Command):
+class Analyze(CompilingCommand):
     """Draw how far back the observations lie that the agents' value of an episode's end depends
     on."""
 
-    run: tyro.conf.Positional[Path]
+    run: Run
     """The run's folder."""
     out: Path | None = None
     """The figure to write; sensitivity.png in the run's folder by default."""
@@ -35,6 +30,13 @@ class Analyze(Command):
     """Root of the randomness."""
 
     def __call__(self, console: Console) -> None:
+        import numpy as np
+
+        from agents.analysis import draw_sensitivity, episode_sensitivities, value_memory_length
+        from agents.cli.tables import table
+        from agents.running.load import load_run, policy_of
+        from agents.running.programs import evaluation_keys
+
         agent, state, config = load_run(self.run)
         keys = evaluation_keys(self.seed, 0, config["seeds"])
         rows = table(

@@ -1,24 +1,19 @@
 """`python -m agents compare`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import tyro
 from rich.console import Console
 
-from agents.cli.options import Command, Count
-from agents.cli.tables import interval, table
-from agents.running.curves import learning_curve, smooth
-from agents.running.scalars import default_metric, read_scalars
+from agents.cli import runs as named
+from agents.cli.words import Command, Count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Command):
     """Draw several runs into one figure, and print their final values."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: named.Runs
     """The runs' folders."""
     out: Path = Path("comparison.png")
     """The figure to write."""
@@ -32,7 +27,14 @@ class Compare(Command):
     """Written above the figure."""
 
     def __call__(self, console: Console) -> None:
-        labels = self.labels or _labels(self.runs)
+        import numpy as np
+
+        from agents.cli.tables import interval, table
+        from agents.running.curves import learning_curve
+        from agents.running.scalars import default_metric, read_scalars
+        from agents.running.statistics import smooth
+
+        labels = self.labels or named.labels(self.runs)
         if len(set(labels)) != len(self.runs):
             raise ValueError(
                 f"--labels ({', '.join(labels)}) must be one different name for each of the "
@@ -51,8 +53,3 @@ class Compare(Command):
         learning_curve(runs, self.out, **options)
         console.print(rows)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
-
-
-def _labels(runs: Sequence[Path]) -> tuple[str, ...]:
-    names = tuple(run.resolve().name for run in runs)
-    return names if len(set(names)) == len(names) else tuple(str(run) for run in runs)

@@ -6,9 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from agents import envs
-from agents.cli.options import Command
-from agents.cli.tables import table
+from agents.cli.words import Command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,16 +17,22 @@ class Envs(Command):
     """Only those whose name contains this text."""
 
     def __call__(self, console: Console) -> None:
+        from agents import envs
+        from agents.cli.tables import table
+
         found = [name for name in envs.names() if self.filter.lower() in name.lower()]
         if not found:
             raise ValueError(f"no environment's name contains {self.filter!r}")
-        rows = table(None, ["environment", "observation", "action", "steps at most"])
+        rows = table(None, ["environment", "observation", "action", "steps"], narrow=True)
         for name in found:
             rows.add_row(name, *_describe(name))
+        rows.caption, rows.caption_justify = "steps: of an episode, at most", "left"
         console.print(rows)
 
 
 def _describe(name: str) -> tuple[str, str, str]:
+    from agents import envs
+
     try:
         env, params = envs.make(name)
     except ModuleNotFoundError as error:  # an optional package, and the line that installs it
@@ -38,5 +42,6 @@ def _describe(name: str) -> tuple[str, str, str]:
 
 
 def _space(space: Any) -> str:
-    kind, count = type(space).__name__, getattr(space, "n", None)
-    return f"{kind}({count})" if count is not None else f"{kind}{getattr(space, 'shape', '')}"
+    count = getattr(space, "n", None)
+    sizes = getattr(space, "shape", ()) if count is None else (count,)
+    return f"{type(space).__name__}({', '.join(map(str, sizes))})"

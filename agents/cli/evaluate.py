@@ -1,23 +1,18 @@
 """`python -m agents evaluate`."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import jax
-import numpy as np
 from rich.console import Console
 
-from agents.cli.options import Command, Count, Switch
-from agents.cli.tables import interval, table
-from agents.running.load import load_run
-from agents.running.programs import evaluate_seeds, evaluation_keys
+from agents.cli.runs import Run
+from agents.cli.words import CompilingCommand, Count, Switch
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(Command):
+class Evaluate(CompilingCommand):
     """Play episodes with the trained agents of a run."""
 
-    run: Path
+    run: Run
     """The run's folder."""
     episodes: Count = 256
     """Episodes for each seed."""
@@ -33,6 +28,13 @@ class Evaluate(Command):
             raise ValueError("--greedy and --sample exclude each other")
         if self.episodes < 1:
             raise ValueError(f"--episodes (={self.episodes}) must be at least 1")
+        import jax
+        import numpy as np
+
+        from agents.cli.tables import interval, table
+        from agents.running.load import load_run
+        from agents.running.programs import evaluate_seeds, evaluation_keys
+
         agent, state, config = load_run(self.run)
         play = jax.jit(evaluate_seeds(agent, self.episodes, greedy=not self.sample))
         played = play(state.learner, evaluation_keys(self.seed, 0, config["seeds"]))

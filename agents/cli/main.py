@@ -1,4 +1,8 @@
-"""The command line, `python -m agents`: train, evaluate, play, compare, analyze, envs, cells."""
+"""The command line: train, evaluate, play, compare, watch, analyze, envs, cells.
+
+It speaks before it imports what takes seconds: commands import JAX and what needs it where they are
+called, and only `train` to read its words, because its options are an agent's fields.
+"""
 
 import argparse
 import importlib
@@ -6,20 +10,24 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any, Union
 
 import tyro
 from rich.console import Console
 
-from agents.algorithms import agent_class
 from agents.cli.analyze import Analyze
+from agents.cli.cache import keep_compiled
 from agents.cli.cells import Cells
 from agents.cli.compare import Compare
 from agents.cli.envs import Envs
 from agents.cli.evaluate import Evaluate
 from agents.cli.play import Play
-from agents.cli.train import train_command
-from agents.running import TrainingDiverged, TrainingInterrupted
+from agents.cli.train import train_command, untold_train_command
+from agents.running.errors import TrainingDiverged, TrainingInterrupted
+
+_SLOW_TO_BEGIN = ("train", "evaluate", "play", "analyze")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,14 +39,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     errors = Console(stderr=True, soft_wrap=True)
+    early = _early(words)
+    if words[:1] == ["--version"]:
+        print(versions())
+        return 0
     try:
-        parse_command(words)(Console())
+        if _greets(words, early.progress, errors):
+            errors.print(f"trace-zoo {version()}: {words[0]} …", markup=False, highlight=False)
+        command = parse_command(words)
+        if getattr(command, "cache", False):
+            keep_compiled()
+        command(Console())
     except TrainingInterrupted as stopped:
-        again = shlex.join(["python", "-m", "agents", *(w for w in words if w != "--resume")])
-        errors.print(f"{stopped}\n{again} --resume", markup=False, highlight=False)
+        errors.print(f"{stopped.where} To go on:\n{_again(words)}", markup=False, highlight=False)
         return 128 + stopped.number
     except KeyboardInterrupt:
-        errors.print("stopped at once; the last checkpoint is kept")
+        saved = _saved(early.out) if words[:1] == ["train"] else ""
+        after = f"{saved} To go on:\n{_again(words)}" if saved else ""
+        errors.print(f"stopped at once. {after}".strip(), markup=False, highlight=False)
         return 130
     except (ValueError, OSError, ImportError, TrainingDiverged) as error:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
@@ -58,22 +76,78 @@ def parse_command(words: Sequence[str]) -> Any:
     """
     # What is imported may register an algorithm, and the algorithm has the options: both are to be
     # known before the words can be read as a whole.
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--import", action="append", default=[], dest="imports")
-    early.add_argument("--algorithm", default="ppo")
-    early.add_argument("--preset")
-    chosen, _ = early.parse_known_args(list(words))
+    early = _early(words)
     sys.path.insert(0, os.getcwd())  # a module of the user's stands where the command is given
     try:
-        for module in chosen.imports:
+        for module in early.imports:
             importlib.import_module(module)
     finally:
         sys.path.remove(os.getcwd())
-    train = train_command(agent_class(chosen.algorithm), chosen.preset)
+    typed = list(words[:1]) == ["train"]
+    train = train_command(early.algorithm, early.preset) if typed else untold_train_command()
     return tyro.cli(
         Union[train, Evaluate, Play, Compare, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
-        prog="python -m agents",
-        description="Agents with memory: train them, evaluate them, compare them.",
+        prog=program(),
+        description="Agents with memory: train them, evaluate them, compare them.\n\n"
+        "--version tells the versions of this program and of what it runs on.",
         args=list(words),
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
+
+
+def program() -> str:
+    """Return the program's name as it was called: `trace-zoo` or `python -m agents`."""
+    return "trace-zoo" if Path(sys.argv[0]).stem == "trace-zoo" else "python -m agents"
+
+
+def version(name: str = "trace-zoo") -> str:
+    """Return the version of an installed package."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def versions() -> str:
+    """Return what to tell about the installation where something is wrong with it."""
+    below = ", ".join(f"{name} {version(name)}" for name in ("jax", "equinox", "gymnax"))
+    return f"trace-zoo {version()} (Python {sys.version.split()[0]}, {below})"
+
+
+def _early(words: Sequence[str]) -> argparse.Namespace:
+    """What has to be known before the words can be read as a whole."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    early.add_argument("--import", action="append", default=[], dest="imports")
+    for name, default in (("algorithm", "ppo"), ("preset", None), ("progress", "auto")):
+        early.add_argument(f"--{name}", default=default)
+    early.add_argument("--out")
+    return early.parse_known_args(list(words))[0]
+
+
+def _greets(words: Sequence[str], progress: str, errors: Console) -> bool:
+    """Whether to say that the program has begun: where it takes seconds, and somebody reads it."""
+    if words[:1] == [] or words[0] not in _SLOW_TO_BEGIN or {"--help", "-h"} & set(words):
+        return False
+    return errors.is_terminal if words[0] != "train" else progress != "none"
+
+
+def _again(words: Sequence[str]) -> str:
+    """The command that goes on with a training."""
+    rest = [word for word in words if word != "--resume"]
+    return f"{program()} {shlex.join([*rest, '--resume'])}"
+
+
+def _saved(out: str | None) -> str:
+    """What a training that was cut off has left behind; empty for nothing."""
+    from agents.running.folder import CHECKPOINT
+
+    path = Path(out or "") / CHECKPOINT
+    if out is None or not path.exists():
+        return ""
+    from agents.running.checkpoint import CheckpointError, read_header
+
+    try:
+        done = read_header(path).progress
+    except CheckpointError:
+        return ""
+    return f"{path} holds iteration {done['iteration']} ({done['env_steps']:,} steps of each seed)."

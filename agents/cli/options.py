@@ -1,4 +1,4 @@
-"""Words of the command line as values, and an agent's settings as options."""
+"""An agent's settings as options of the command line."""
 
 import ast
 import dataclasses
@@ -6,7 +6,6 @@ import functools
 import inspect
 import itertools
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union
 
@@ -14,55 +13,10 @@ import tyro
 
 import zoo
 from agents.agent import AbstractAgent
+from agents.cli.words import Count, KeyValues, parse_options
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.learning.gradients import Gradient, OnlineGradient
 from zoo.annotations import annotations_of
-
-KeyValues = tyro.conf.UseAppendAction[
-    Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE")]
-]
-Switch = tyro.conf.FlagCreatePairsOff[bool]
-
-
-def parse_count(text: str) -> int:
-    """Read a whole number, also as `1e6` or `1_000_000`.
-
-    **Raises:**
-
-    `ValueError` if it is not a whole number.
-    """
-    try:
-        value = float(text)
-        count = int(value)
-    except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a whole number") from None
-    if count != value:
-        raise ValueError(f"{text!r} is not a whole number")
-    return count
-
-
-Count = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=lambda texts: parse_count(texts[0]),
-        is_instance=lambda x: isinstance(x, int),
-        str_from_instance=lambda x: [str(x)],
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """What all commands share."""
-
-    imports: Annotated[
-        tyro.conf.UseAppendAction[tuple[str, ...]],
-        tyro.conf.arg(name="import", metavar="MODULE"),
-    ] = ()
-    """A module of yours to import first, which registers cells, environments or agents; may be
-    given several times."""
 
 
 @dataclass(frozen=True)
@@ -230,31 +184,3 @@ def field_docs(kind: type) -> dict[str, str]:
                 text = " ".join(following.value.value.split())
                 found[ast.unparse(statement.target)] = text
     return found
-
-
-def parse_options(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    """Read options given to a flag as `key=value`; values are Python literals, else text.
-
-    **Raises:**
-
-    `ValueError` if one is not `key=value`, or a key is given twice.
-    """
-    parsed: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not (key and equals):
-            raise ValueError(f"{flag} (={text!r}) must be written as key=value")
-        if key in parsed:
-            raise ValueError(f"{flag} gives {key!r} twice")
-        parsed[key] = _literal(value)
-    return parsed
-
-
-def _literal(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

@@ -2,32 +2,31 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import jax
-from gymnax.environments.environment import Environment
+import tyro
 from rich.console import Console
 
-from agents import envs
-from agents.acting import Policy
-from agents.acting.episodes import play
-from agents.cli.options import Command, Count, KeyValues, Switch, parse_options
-from agents.cli.tables import table
-from agents.running.load import load_run, policy_of
+from agents.cli.words import CompilingCommand, Count, KeyValues, Switch, parse_options
+
+if TYPE_CHECKING:
+    from gymnax.environments.environment import Environment
+
+    from agents.acting import Policy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Play(Command):
+class Play(CompilingCommand):
     """Play episodes and write them as a GIF, or as a page of HTML for a robot of brax."""
 
+    run: tyro.conf.Positional[Annotated[Path | None, tyro.conf.arg(metavar="[RUN]")]] = None
+    """Folder of a run, whose trained agent acts; without it actions are random."""
     out: Path
     """The file to write; it ends in .gif, or in .html for brax."""
     env: str | None = None
-    """Name of the environment; with --checkpoint, the run's by default."""
+    """Name of the environment; with a run, the run's by default."""
     env_options: KeyValues = ()
     """An option of the environment; may be given several times."""
-    checkpoint: Path | None = None
-    """Folder of a run, whose trained agent acts; without it actions are random."""
     agent: Count = 0
     """Which of the run's seeds acts, counted from 0."""
     sample: Switch = False
@@ -45,6 +44,12 @@ class Play(Command):
         for name in ("episodes", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name} (={getattr(self, name)}) must be at least 1")
+        import jax
+
+        from agents import envs
+        from agents.acting.episodes import play
+        from agents.cli.tables import table
+
         env, params, policy = self._players()
         is_brax = _is_brax(env)
         ending = ".html" if is_brax else ".gif"
@@ -74,16 +79,23 @@ class Play(Command):
         console.print(rows)
         console.print(f"film: {self.out}", soft_wrap=True, highlight=False)
 
-    def _players(self) -> tuple[Environment, Any, Policy | None]:
+    def _players(self) -> "tuple[Environment, Any, Policy | None]":
         """The environment, its parameters, and who acts."""
+        from agents.running.load import load_run, policy_of
+
         options = parse_options(self.env_options, "--env-options")
-        if self.checkpoint is None:
+        if self.run is None:
             if self.env is None:
-                raise ValueError("--env or --checkpoint must be given")
+                raise ValueError("a RUN or --env must be given")
             if self.sample or self.agent:
-                raise ValueError("--sample and --agent have no meaning without --checkpoint")
+                raise ValueError("--sample and --agent have no meaning without a RUN")
             return *_make(self.env, options), None
-        agent, state, _ = load_run(self.checkpoint)
+        agent, state, config = load_run(self.run)
+        if not 0 <= self.agent < config["seeds"]:
+            raise ValueError(
+                f"--agent (={self.agent}) must be in 0 … {config['seeds'] - 1}: {self.run} has "
+                f"{config['seeds']} seeds"
+            )
         name = agent.env_name if self.env is None else self.env
         if name == agent.env_name:
             options = {**agent.env_options, **options}
@@ -94,13 +106,15 @@ class Play(Command):
             trained = getattr(theirs, what)(their_params)
             if _key(given) != _key(trained):
                 raise ValueError(
-                    f"--env (={name}) has another {what} than {self.checkpoint} was trained with: "
+                    f"--env (={name}) has another {what} than {self.run} was trained with: "
                     f"{given!r} instead of {trained!r}"
                 )
         return env, params, policy_of(agent, state, self.agent)
 
 
-def _make(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
+def _make(name: str, options: dict[str, Any]) -> "tuple[Environment, Any]":
+    from agents import envs
+
     try:
         return envs.make(name, **options)
     except TypeError as error:
@@ -108,6 +122,8 @@ def _make(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
 
 
 def _is_brax(env: Any) -> bool:
+    from agents import envs
+
     while env is not None and not isinstance(env, envs.BraxEnvironment):
         env = getattr(env, "env", None)
     return env is not None

@@ -1,22 +1,35 @@
 """Tables on the terminal."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from agents.running.curves import confidence_band
+from agents.running.statistics import spread
 
 
-def table(title: str | None, columns: Sequence[str]) -> Table:
-    """Return an empty table, whose first column is never broken."""
-    made = Table(title=title, title_justify="left")
+def table(title: str | None, columns: Sequence[str], *, narrow: bool = False) -> Table:
+    """Return an empty table, whose first column is never broken.
+
+    `narrow`: without lines between columns, for what is to fit 80 characters.
+    """
+    frame: Any = {"box": None, "padding": (0, 2, 0, 0), "pad_edge": False} if narrow else {}
+    made = Table(title=title, title_justify="left", **frame)
     for number, column in enumerate(columns):
         made.add_column(column, overflow="fold", no_wrap=number == 0)
     return made
 
 
 def interval(values: np.ndarray) -> str:
-    """Write the mean and half width of the 95 % confidence interval over seeds."""
-    mean, half = confidence_band(np.asarray(values, float)[None])
-    return f"{mean[0]:.3f}" + ("" if np.isnan(half[0]) else f" ± {half[0]:.3f}")
+    """Write the mean over seeds with the half width of its 95 % confidence interval.
+
+    Of two seeds, which make no interval worth the name, it is the mean and both values.
+    """
+    values = np.asarray(values, float)
+    mean, low, high = (x[0] for x in spread(values[None]))
+    if np.isnan(low):
+        return f"{mean:.3f}"
+    if np.count_nonzero(~np.isnan(values)) == 2:
+        return f"{mean:.3f} ({low:.3f} and {high:.3f})"
+    return f"{mean:.3f} ± {high - mean:.3f}"

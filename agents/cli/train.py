@@ -3,17 +3,17 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import tyro
 from rich.console import Console
 
-from agents.agent import AbstractAgent
-from agents.algorithms import names
-from agents.cli.options import Command, Count, Switch, make_agent, options_of
-from agents.cli.tables import interval
-from agents.running import train
+from agents.cli.words import CompilingCommand, Count, Switch
+
+if TYPE_CHECKING:
+    from agents.agent import AbstractAgent
+
+SUMMARY = "Train an agent and leave a folder with its curves, logs and checkpoint."
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,19 @@ class RunOptions:
     """How to report progress; auto is a bar on a terminal and lines elsewhere."""
 
 
-def train_command(kind: type[AbstractAgent], preset: str | None = None) -> type:
+def train_command(algorithm: str, preset: str | None = None) -> type:
     """Make the command that trains an algorithm, a dataclass for tyro, called with a console.
 
     A preset of the algorithm's gives its options other defaults.
+
+    **Raises:**
+
+    `ValueError` for an algorithm or a preset that is not there.
     """
+    from agents.algorithms import agent_class, names
+    from agents.cli.options import options_of
+
+    kind = agent_class(algorithm)
     fields: list[Any] = [
         (
             "algorithm",
@@ -80,13 +88,31 @@ def train_command(kind: type[AbstractAgent], preset: str | None = None) -> type:
         _run(kind, self, console)
 
     made = dataclasses.make_dataclass(
-        "Train", fields, bases=(Command,), namespace={"__call__": run}, frozen=True, kw_only=True
+        "Train",
+        fields,
+        bases=(CompilingCommand,),
+        namespace={"__call__": run},
+        frozen=True,
+        kw_only=True,
     )
-    made.__doc__ = "Train an agent and leave a folder with its curves, logs and checkpoint."
+    made.__doc__ = SUMMARY
     return made
 
 
-def _run(kind: type[AbstractAgent], command: Any, console: Console) -> None:
+def untold_train_command() -> type:
+    """Make the command without an algorithm's options, for the list of all commands."""
+    made = dataclasses.make_dataclass("Train", (), bases=(CompilingCommand,), frozen=True)
+    made.__doc__ = SUMMARY
+    return made
+
+
+def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
+    import numpy as np
+
+    from agents.cli.options import make_agent
+    from agents.cli.tables import interval
+    from agents.running.train import train
+
     run: RunOptions = command.running
     changed = {"anneal_steps": run.steps} if getattr(command, "anneal", False) else {}
     shown: Any = {"auto": True, "none": False}.get(run.progress, run.progress)

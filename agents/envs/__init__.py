@@ -1,9 +1,5 @@
 """Environments with gymnax's interface, and by name."""
 
-# isort: off
-from . import gymnax_import as gymnax_import
-
-# isort: on
 from . import wrappers
 from .bridges.adapter import GymnaxEnvironment
 from .bridges.brax_env import BraxEnvironment

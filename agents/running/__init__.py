@@ -1,20 +1,18 @@
 """Running agents: training, its folder and checkpoints, loading, curves."""
 
-from agents.running.checkpoint import CheckpointError
-from agents.running.curves import learning_curve
-from agents.running.folder import RunFolderError
-from agents.running.load import load_policy, load_run
-from agents.running.signals import TrainingInterrupted
-from agents.running.train import TrainingDiverged, TrainResult, train
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CheckpointError",
-    "RunFolderError",
-    "TrainResult",
-    "TrainingDiverged",
-    "TrainingInterrupted",
-    "learning_curve",
-    "load_policy",
-    "load_run",
-    "train",
-]
+from agents.lazy import attach
+
+if TYPE_CHECKING:
+    from agents.running.checkpoint import CheckpointError as CheckpointError
+    from agents.running.curves import learning_curve as learning_curve
+    from agents.running.errors import TrainingDiverged as TrainingDiverged
+    from agents.running.errors import TrainingInterrupted as TrainingInterrupted
+    from agents.running.folder import RunFolderError as RunFolderError
+    from agents.running.load import load_policy as load_policy
+    from agents.running.load import load_run as load_run
+    from agents.running.train import TrainResult as TrainResult
+
+# Not `train`, which is the module of that name here, and `agents.train` to everybody.
+__getattr__, __dir__, __all__ = attach(__name__)

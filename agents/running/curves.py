@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from scipy.special import stdtrit
 
 from agents.running.scalars import default_metric, read_scalars
+from agents.running.statistics import confidence_band, smooth
 
-CONFIDENCE = 0.95
 # Okabe and Ito's palette, safe for the common kinds of color blindness; the styles tell runs
 # apart once the colors repeat.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -24,57 +23,6 @@ _LABELS = {
     "evaluation_length": "episode length (steps, evaluation)",
     "length": "episode length (steps, training)",
 }
-
-
-def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean over seeds and its 95 % confidence interval by Student's t-distribution.
-
-    **Arguments:**
-
-    - `values`: shape `[points, seeds]`; NaN where a seed has no value.
-
-    **Returns:**
-
-    The mean and the interval's half width, both `[points]`; the half width is NaN where fewer than
-    two seeds have a value.
-    """
-    present = ~np.isnan(values)
-    count = present.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(present, values, 0.0).sum(axis=1) / count
-        squares = np.where(present, values - mean[:, None], 0.0) ** 2
-        error = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
-        half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * error
-    return mean, np.where(count > 1, half, np.nan)
-
-
-def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """Average over the last `window` points, without those that are NaN.
-
-    **Arguments:**
-
-    - `values`: shape `[points, seeds]`.
-    - `window`: the number of points; 1 changes nothing.
-
-    **Returns:**
-
-    The same shape. The first points average over what there is; a point that is NaN stays NaN.
-
-    **Raises:**
-
-    `ValueError` if `window` is less than 1.
-    """
-    if window < 1:
-        raise ValueError(f"`smoothing` (={window}) must be at least 1 point")
-    present = ~np.isnan(values)
-
-    def window_sum(x: np.ndarray) -> np.ndarray:
-        padded = np.concatenate([np.zeros((window, x.shape[1])), x]).cumsum(axis=0)
-        return padded[window:] - padded[:-window]
-
-    with np.errstate(invalid="ignore"):
-        average = window_sum(np.where(present, values, 0.0)) / window_sum(present * 1.0)
-    return np.where(present, average, np.nan) if window > 1 else values
 
 
 def learning_curve(

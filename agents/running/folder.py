@@ -6,7 +6,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from agents.running.checkpoint import differences, read_header
 from agents.running.files import temporary_name
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
@@ -25,6 +24,9 @@ def check_folder(folder: Path, config: Mapping, *, resume: bool) -> None:
     - `RunFolderError`: if the folder holds something else, or nothing to resume.
     - `CheckpointError`: if its checkpoint is damaged.
     """
+    # Brings JAX, which who only looks at a folder does not need.
+    from agents.running.checkpoint import differences, read_header
+
     path = folder / CHECKPOINT
     if folder.exists() and not folder.is_dir():
         raise RunFolderError(f"`out` (={folder}) is a file, not a folder; choose another.")

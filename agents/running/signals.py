@@ -5,20 +5,6 @@ import threading
 from typing import Any
 
 
-class TrainingInterrupted(KeyboardInterrupt):
-    """Training was asked to stop, and has written a checkpoint before it did.
-
-    **Arguments:**
-
-    - `message`: where it stopped and how to go on.
-    - `number`: the signal that asked for it.
-    """
-
-    def __init__(self, message: str, number: int):
-        super().__init__(message)
-        self.number = number
-
-
 class StopRequest:
     """Turns the first Ctrl-C, SIGTERM or SIGHUP into a request; the second stops at once.
 

@@ -13,7 +13,7 @@ import numpy as np
 from agents.agent import AbstractAgent
 from agents.algorithms import name_of
 from agents.running import checkpoint as checkpoints
-from agents.running.curves import learning_curve
+from agents.running.errors import TrainingDiverged, TrainingInterrupted
 from agents.running.files import write_whole
 from agents.running.folder import (
     CHECKPOINT,
@@ -32,14 +32,10 @@ from agents.running.scalars import (
     mean_over_seeds,
     read_scalars,
 )
-from agents.running.signals import StopRequest, TrainingInterrupted
+from agents.running.signals import StopRequest
 from agents.settings import check_seed, to_plain
 from zoo.annotations import checked
 from zoo.parts.checks import check_counts
-
-
-class TrainingDiverged(RuntimeError):
-    """Training met a number that is not finite; the last good checkpoint is kept."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +253,9 @@ class _Loop:
         write_whole(self.folder / CONFIG, text.encode())
 
     def _draw(self) -> None:
+        # Where matplotlib takes its time nobody waits for the first step any more.
+        from agents.running.curves import learning_curve
+
         with contextlib.suppress(ValueError):  # no episode has ended yet: nothing to draw
             learning_curve({self.folder.resolve().name: self.folder}, self.folder / PICTURE)
 

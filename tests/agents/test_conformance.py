@@ -202,14 +202,14 @@ def test_a_number_that_is_none_stops_training_and_keeps_the_last_good_checkpoint
 
 @of_each_class
 def test_the_command_line_evaluates_plays_and_compares(trained, tmp_path, capsys):
-    assert main(["evaluate", "--run", str(trained.folder), "--episodes", "4"]) == 0
+    assert main(["evaluate", str(trained.folder), "--episodes", "4"]) == 0
     rows = [re.findall(r"-?\d+\.?\d*", r) for r in capsys.readouterr().out.splitlines() if "│" in r]
     assert [row[0] for row in rows[:SEEDS]] == ["0", "1"]
     for row in rows[:SEEDS]:
         mean, error, low, high, length = map(float, row[1:])
         assert -0.4 <= low <= mean <= high <= 4 and error >= 0 and 1 <= length <= 4
     film = tmp_path / "play.gif"
-    words = ["play", "--checkpoint", str(trained.folder), "--agent", "1", "--out", str(film)]
+    words = ["play", str(trained.folder), "--agent", "1", "--out", str(film)]
     assert main(words) == 0
     _, _, length = re.findall(r"│ (1) +│ (-?\d\.\d+) +│ (\d) +│", capsys.readouterr().out)[0]
     with Image.open(film) as frames:

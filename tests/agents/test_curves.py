@@ -6,8 +6,9 @@ import pytest
 import scipy.stats
 from matplotlib.figure import Figure
 
-from agents.running.curves import confidence_band, learning_curve, smooth
+from agents.running.curves import learning_curve
 from agents.running.scalars import ScalarLog, default_metric, read_scalars
+from agents.running.statistics import confidence_band, smooth
 
 
 def write_run(folder, *, seeds=3, iterations=20, lift=0.0, metrics=("return", "evaluation_return")):

@@ -177,9 +177,9 @@ run = "--steps 32 --evaluation-episodes 2 --progress none"
 with_module = "--import my_module"
 for command in (
     f"train {with_module} --env ones --memory my_rtu {small} {run} --out mine",
-    f"evaluate {with_module} --run mine --episodes 3",
+    f"evaluate {with_module} mine --episodes 3",
     f"train {with_module} --algorithm bias --env ones --num-envs 2 {run} --out bias",
-    f"evaluate {with_module} --run bias --episodes 3",
+    f"evaluate {with_module} bias --episodes 3",
 ):
     assert main(command.split()) == 0, command
 """

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jaxtyping import Array, Float
 
 import rtrl
@@ -103,6 +102,8 @@ def delay(order: int, theta: float) -> tuple[np.ndarray, np.ndarray]:
 
     `(Ā, B̄)`, shapes `[order, order]` and `[order]`.
     """
+    import scipy.linalg  # takes a quarter of a second, which no other memory needs
+
     i, j = np.indices((order, order))
     scale = (2 * np.arange(order) + 1) / theta
     a = np.where(i < j, -1.0, (-1.0) ** (i - j + 1)) * scale[:, None]

@@ -1,0 +1,19 @@
+"""Why training ends early."""
+
+
+class TrainingDiverged(RuntimeError):
+    """Training met a number that is not finite; the last good checkpoint is kept."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was asked to stop, and has written a checkpoint before it did.
+
+    **Arguments:**
+
+    - `where`: a sentence about where it stopped and what holds that.
+    - `number`: the signal that asked for it.
+    """
+
+    def __init__(self, where: str, number: int):
+        super().__init__(f"{where} Go on with resume=True.")
+        self.where, self.number = where, number

@@ -1,0 +1,77 @@
+"""Averages over seeds and over time."""
+
+import numpy as np
+from scipy.special import stdtrit
+
+CONFIDENCE = 0.95
+
+
+def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean over seeds and its 95 % confidence interval by Student's t-distribution.
+
+    **Arguments:**
+
+    - `values`: shape `[points, seeds]`; NaN where a seed has no value.
+
+    **Returns:**
+
+    The mean and the interval's half width, both `[points]`; the half width is NaN where fewer than
+    two seeds have a value.
+    """
+    present = ~np.isnan(values)
+    count = present.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(present, values, 0.0).sum(axis=1) / count
+        squares = np.where(present, values - mean[:, None], 0.0) ** 2
+        error = np.sqrt(squares.sum(axis=1) / (count - 1) / count)
+        half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * error
+    return mean, np.where(count > 1, half, np.nan)
+
+
+def smooth(values: np.ndarray, window: int) -> np.ndarray:
+    """Average over the last `window` points, without those that are NaN.
+
+    **Arguments:**
+
+    - `values`: shape `[points, seeds]`.
+    - `window`: the number of points; 1 changes nothing.
+
+    **Returns:**
+
+    The same shape. The first points average over what there is; a point that is NaN stays NaN.
+
+    **Raises:**
+
+    `ValueError` if `window` is less than 1.
+    """
+    if window < 1:
+        raise ValueError(f"`smoothing` (={window}) must be at least 1 point")
+    present = ~np.isnan(values)
+
+    def window_sum(x: np.ndarray) -> np.ndarray:
+        padded = np.concatenate([np.zeros((window, x.shape[1])), x]).cumsum(axis=0)
+        return padded[window:] - padded[:-window]
+
+    with np.errstate(invalid="ignore"):
+        average = window_sum(np.where(present, values, 0.0)) / window_sum(present * 1.0)
+    return np.where(present, average, np.nan) if window > 1 else values
+
+
+def spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean over seeds, and what is to be shown of how far they lie apart.
+
+    **Arguments:**
+
+    - `values`: shape `[points, seeds]`; NaN where a seed has no value.
+
+    **Returns:**
+
+    `(mean, low, high)`, each `[points]`: of three seeds or more the 95 % confidence interval of the
+    mean; of two the seeds themselves, because their interval is as wide as 18 standard deviations;
+    of one NaN.
+    """
+    mean, half = confidence_band(values)
+    pair = np.count_nonzero(~np.isnan(values), axis=1) == 2
+    least = np.where(np.isnan(values), np.inf, values).min(axis=1)
+    most = np.where(np.isnan(values), -np.inf, values).max(axis=1)
+    return mean, np.where(pair, least, mean - half), np.where(pair, most, mean + half)

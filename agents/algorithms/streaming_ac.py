@@ -1,34 +1,23 @@
 """Actor-critic that learns at every step, with eligibility traces and bounded steps."""
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
-import zoo
-from agents.acting import (
-    AbstractBehavior,
-    ActorState,
-    Decision,
-    Policy,
-    Transition,
-    episode_statistics,
-)
-from agents.acting.actor import side_by_side
+from agents.acting import AbstractBehavior, ActorState, Decision, Policy, Transition
 from agents.acting.behavior import normalized
-from agents.agent import AbstractAgent, AgentState, Metrics, Report
-from agents.envs import needs_previous_action
-from agents.learning.gradients import RTRL, AbstractOnlineGradient, OnlineGradient
+from agents.agent import AgentState, Metrics
 from agents.learning.scaling import Scaling
-from agents.learning.traces import TraceOptimizer, accumulate_trace, cut_trace, obgd
-from agents.networks import Inputs, PolicyHead, Recurrent, ValueHead, sparse_recurrent
+from agents.learning.traces import TraceOptimizer, accumulate_trace, cut_trace
+from agents.networks import Inputs, PolicyHead, Recurrent, ValueHead
 from agents.networks.spaces import is_discrete, width
-from agents.settings import check_kind, check_numbers
-from zoo.parts.checks import check_counts
+from agents.settings import check_numbers
+from agents.streaming import AbstractStreaming
 
 
 class Learner(eqx.Module):
@@ -64,7 +53,7 @@ class ByScaledActor(AbstractBehavior):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamingAC(AbstractAgent):
+class StreamingAC(AbstractStreaming):
     r"""Actor-critic AC(λ) that learns from every step as it comes, in constant memory.
 
     At each step, for critic v and policy π,
@@ -96,110 +85,43 @@ class StreamingAC(AbstractAgent):
     Works*; its code takes truncations for terminations, this does not.
     """
 
-    memory: zoo.Spec
-    """Recipe of the memories of actor and critic, `zoo.spec(...)`."""
-    gradient: OnlineGradient = field(default_factory=RTRL)
-    """How far credit reaches back from each step: `agents.RTRL()` or `agents.TBPTT(...)`."""
-    num_envs: int = 1
-    """Environments side by side, for each seed; they share the networks."""
-    rollout_length: int = 1000
-    """Steps of an iteration, after which it is reported; learning happens at every step."""
-    discount: float = 0.99
-    """γ."""
-    trace_decay: float = 0.8
-    """λ, how long a gradient stays eligible."""
-    learning_rate: float = 1.0
-    """α of ObGD."""
     actor_kappa: float = 3.0
     """κ of the actor: how far its steps stay below overshooting."""
     critic_kappa: float = 2.0
     """The same of the critic."""
-    adaptive: bool = False
-    """Whether ObGD divides traces by the root of their running mean square."""
     entropy_coefficient: float = 0.01
     """τ, the weight of the policy's entropy."""
-    encoder_size: int = 0
-    """Width of the layer in front of each memory; 0 for none. RTRL's gradient ends there."""
-    head_size: int = 128
-    """Width of the hidden layers behind each memory; 0 for none."""
-    head_layers: int = 1
-    """Number of the hidden layers behind each memory."""
-    sparsity: float = 0.9
-    """Share of weights outside of the memories that begin with zero."""
-    previous_action: bool | None = None
-    """Whether the previous action is an input; by default where the environment asks for it."""
-    previous_reward: bool = False
-    """Whether the previous reward is an input."""
-    normalize_observation: bool = True
-    """Whether observations are normalized by running statistics, where they are a Box."""
-    normalize_reward: bool = True
-    """Whether rewards are scaled by running statistics of the return."""
 
-    def check(self) -> None:
-        choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
-        check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
+    def _check_own(self) -> None:
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length"))
-        check_counts(0, **given("encoder_size", "head_size", "head_layers"))
-        shares = given("discount", "trace_decay", "sparsity")
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        positive = given("learning_rate", "actor_kappa", "critic_kappa")
-        check_numbers("above 0", lambda x: x > 0, **positive)
+        check_numbers("above 0", lambda x: x > 0, **given("actor_kappa", "critic_kappa"))
         check_numbers("at least 0", lambda x: x >= 0, **given("entropy_coefficient"))
 
     @property
-    def steps_per_iteration(self) -> int:
-        return self.num_envs * self.rollout_length
-
-    @property
     def _optimizers(self) -> tuple[TraceOptimizer, TraceOptimizer]:
-        kappas = (self.actor_kappa, self.critic_kappa)
-        actor, critic = (obgd(self.learning_rate, k, adaptive=self.adaptive) for k in kappas)
-        return actor, critic
+        return self._optimizer(self.actor_kappa), self._optimizer(self.critic_kappa)
 
     def networks(self, *, key: Array) -> tuple[Recurrent, Recurrent]:
         """Return fresh networks, for policy and value."""
         actor_key, critic_key = jax.random.split(key)
         actions = self.spaces[1]
         log_std = None if is_discrete(actions) else jnp.zeros(width(actions))
-
-        def network(outputs, head, key):
-            return sparse_recurrent(
-                *self.spaces,
-                self.memory,
-                outputs=outputs,
-                head=head,
-                encoder_size=self.encoder_size,
-                head_size=self.head_size,
-                head_layers=self.head_layers,
-                sparsity=self.sparsity,
-                previous_action=needs_previous_action(self.environment[0], self.previous_action),
-                previous_reward=self.previous_reward,
-                key=key,
-            )
-
         policy = lambda layers: PolicyHead(layers, log_std, actions)  # noqa: E731
-        actor = network(width(actions), policy, actor_key)
-        return actor, network(1, ValueHead, critic_key)
+        actor = self._new_network(width(actions), policy, key=actor_key)
+        return actor, self._new_network(1, ValueHead, key=critic_key)
 
     def init(self, *, key: Array) -> AgentState:
         network_key, env_key, key = jax.random.split(key, 3)
         actor, critic = networks = self.networks(key=network_key)
-        parameters = tuple(eqx.filter(network, eqx.is_inexact_array) for network in networks)
-        optimizers = (o.init(p) for o, p in zip(self._optimizers, parameters, strict=True))
-        scaling = Scaling.init(
-            self.spaces[0], observations=self.normalize_observation, rewards=self.normalize_reward
+        scaling = self._new_scaling()
+        optimizers = tuple(
+            optimizer.init(eqx.filter(network, eqx.is_inexact_array))
+            for optimizer, network in zip(self._optimizers, networks, strict=True)
         )
-        acting = self.actor.reset(ByScaledActor(actor, None), self.num_envs, key=env_key)
-        first = jax.tree.map(lambda x: x[0], scaling.scaled(acting.inputs()))
-        carries = tuple(self.gradient.online_begin(network, first) for network in networks)
+        behavior = ByScaledActor(actor, None)
         return AgentState(
-            learner=Learner(actor, critic, tuple(optimizers), scaling),
-            actors=Actors(
-                dataclasses.replace(acting, memory=side_by_side(carries, self.num_envs)),
-                jax.tree.map(jnp.zeros_like, side_by_side(parameters, self.num_envs)),
-                jnp.zeros(self.num_envs, jnp.float32),
-            ),
+            learner=Learner(actor, critic, optimizers, scaling),
+            actors=Actors(*self._new_actors(behavior, networks, scaling, key=env_key)),
             replay=None,
             iteration=jnp.zeros((), jnp.int32),
             key=key,
@@ -209,25 +131,9 @@ class StreamingAC(AbstractAgent):
         """Return the policy of a learner."""
         return Policy(ByScaledActor(learner.actor, learner.scaling.observation), self.spaces[1])
 
-    def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
-        """Take `rollout_length` steps, and learn at each."""
-        key, steps_key = jax.random.split(state.key)
-        keys = jax.random.split(steps_key, self.rollout_length)
-
-        def step(loop: tuple[Learner, Actors], key: Array):
-            learner, actors, transition, metrics = self._step(*loop, key)
-            return (learner, actors), (transition, metrics)
-
-        (learner, actors), (rollout, metrics) = jax.lax.scan(
-            step, (state.learner, state.actors), keys
-        )
-        report = Report(jax.tree.map(jnp.mean, metrics), {}, episode_statistics(rollout))
-        return AgentState(learner, actors, None, state.iteration + 1, key), report
-
     def _step(
-        self, learner: Learner, actors: Actors, key: Array
+        self, learner: Learner, actors: Actors, steps: Int[Array, ""], key: Array
     ) -> tuple[Learner, Actors, Transition, Metrics]:
-        """Take one step in every environment and learn from it."""
         gradient, acting = self.gradient, actors.acting
         act_key, env_key = jax.random.split(key)
         scaling, inputs = learner.scaling.see(acting.inputs())

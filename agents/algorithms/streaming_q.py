@@ -1,7 +1,6 @@
 """Action values learned at every step: Q(λ) and Sarsa(λ) with bounded steps."""
 
-import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import equinox as eqx
@@ -9,27 +8,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-import zoo
-from agents.acting import (
-    AbstractBehavior,
-    ActorState,
-    ByValues,
-    Decision,
-    Policy,
-    Transition,
-    episode_statistics,
-)
-from agents.acting.actor import side_by_side
+from agents.acting import AbstractBehavior, ActorState, ByValues, Decision, Policy, Transition
 from agents.acting.behavior import normalized
 from agents.acting.values import linear_fall
-from agents.agent import AbstractAgent, AgentState, Metrics, Report
-from agents.envs import needs_previous_action
-from agents.learning.gradients import RTRL, AbstractOnlineGradient, OnlineGradient
+from agents.agent import AgentState, Metrics
 from agents.learning.scaling import Scaling
-from agents.learning.traces import TraceOptimizer, accumulate_trace, cut_trace, obgd
-from agents.networks import Inputs, Recurrent, sparse_recurrent
+from agents.learning.traces import accumulate_trace, cut_trace
+from agents.networks import Inputs, Recurrent
 from agents.networks.values import check_discrete, value_of
-from agents.settings import check_kind, check_numbers
+from agents.settings import check_numbers
+from agents.streaming import AbstractStreaming
 from zoo.parts.checks import check_counts
 
 
@@ -66,7 +54,7 @@ class ByScaledValues(AbstractBehavior):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamingQ(AbstractAgent):
+class StreamingQ(AbstractStreaming):
     r"""Action values that learn from every step as it comes, in constant memory.
 
     At each step,
@@ -92,103 +80,38 @@ class StreamingQ(AbstractAgent):
     Works*; Watkins (1989), *Learning from Delayed Rewards*.
     """
 
-    memory: zoo.Spec
-    """Recipe of the memory, `zoo.spec(...)`."""
-    gradient: OnlineGradient = field(default_factory=RTRL)
-    """How far credit reaches back from each step: `agents.RTRL()` or `agents.TBPTT(...)`."""
     rule: Literal["q", "sarsa"] = "q"
     """What the next observation is worth: the best action's value, or that of the next one."""
-    num_envs: int = 1
-    """Environments side by side, for each seed; they share the network."""
-    rollout_length: int = 1000
-    """Steps of an iteration, after which it is reported; learning happens at every step."""
-    discount: float = 0.99
-    """γ."""
-    trace_decay: float = 0.8
-    """λ, how long a gradient stays eligible."""
-    learning_rate: float = 1.0
-    """α of ObGD."""
     kappa: float = 2.0
-    """κ: how far its steps stay below overshooting."""
-    adaptive: bool = False
-    """Whether ObGD divides traces by the root of their running mean square."""
+    """κ: how far steps stay below overshooting."""
     epsilon: float = 1.0
     """Share of uniformly drawn actions in the beginning."""
     epsilon_end: float = 0.01
     """The same after `epsilon_steps`, to which it falls linearly."""
     epsilon_steps: int = 50_000
     """Environment steps over which it falls."""
-    encoder_size: int = 0
-    """Width of the layer in front of the memory; 0 for none. RTRL's gradient ends there."""
-    head_size: int = 128
-    """Width of the hidden layers behind the memory; 0 for none."""
-    head_layers: int = 1
-    """Number of the hidden layers behind the memory."""
-    sparsity: float = 0.9
-    """Share of weights outside of the memory that begin with zero."""
-    previous_action: bool | None = None
-    """Whether the previous action is an input; by default where the environment asks for it."""
-    previous_reward: bool = False
-    """Whether the previous reward is an input."""
-    normalize_observation: bool = True
-    """Whether observations are normalized by running statistics, where they are a Box."""
-    normalize_reward: bool = True
-    """Whether rewards are scaled by running statistics of the return."""
 
-    def check(self) -> None:
-        choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
-        check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length", "epsilon_steps"))
-        check_counts(0, **given("encoder_size", "head_size", "head_layers"))
-        shares = given("discount", "trace_decay", "sparsity", "epsilon", "epsilon_end")
+    def _check_own(self) -> None:
+        check_counts(1, epsilon_steps=self.epsilon_steps)
+        shares = {"epsilon": self.epsilon, "epsilon_end": self.epsilon_end}
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "kappa"))
+        check_numbers("above 0", lambda x: x > 0, kappa=self.kappa)
         check_discrete(self.spaces[1], self.env_name)
-
-    @property
-    def steps_per_iteration(self) -> int:
-        return self.num_envs * self.rollout_length
-
-    @property
-    def _optimizer(self) -> TraceOptimizer:
-        return obgd(self.learning_rate, self.kappa, adaptive=self.adaptive)
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network, whose output is a value for each action."""
-        return sparse_recurrent(
-            *self.spaces,
-            self.memory,
-            outputs=self.spaces[1].n,
-            head=lambda layers: layers,
-            encoder_size=self.encoder_size,
-            head_size=self.head_size,
-            head_layers=self.head_layers,
-            sparsity=self.sparsity,
-            previous_action=needs_previous_action(self.environment[0], self.previous_action),
-            previous_reward=self.previous_reward,
-            key=key,
-        )
+        return self._new_network(self.spaces[1].n, lambda layers: layers, key=key)
 
     def init(self, *, key: Array) -> AgentState:
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         parameters = eqx.filter(network, eqx.is_inexact_array)
-        scaling = Scaling.init(
-            self.spaces[0], observations=self.normalize_observation, rewards=self.normalize_reward
-        )
+        scaling = self._new_scaling()
         behavior = ByValues(network, jnp.float32(self.epsilon))
-        acting = self.actor.reset(behavior, self.num_envs, key=env_key)
-        first = jax.tree.map(lambda x: x[0], scaling.scaled(acting.inputs()))
-        carry = side_by_side(self.gradient.online_begin(network, first), self.num_envs)
+        acting, trace, discounted = self._new_actors(behavior, network, scaling, key=env_key)
         return AgentState(
-            learner=Learner(network, self._optimizer.init(parameters), scaling),
-            actors=Actors(
-                dataclasses.replace(acting, memory=carry),
-                jax.tree.map(jnp.zeros_like, side_by_side(parameters, self.num_envs)),
-                jnp.zeros(self.num_envs, jnp.float32),
-                jnp.zeros_like(acting.action),
-            ),
+            learner=Learner(network, self._optimizer(self.kappa).init(parameters), scaling),
+            actors=Actors(acting, trace, discounted, jnp.zeros_like(acting.action)),
             replay=None,
             iteration=jnp.zeros((), jnp.int32),
             key=key,
@@ -199,23 +122,6 @@ class StreamingQ(AbstractAgent):
         values = ByValues(learner.network, jnp.float32(self.epsilon_end))
         behavior = ByScaledValues(values, learner.scaling.observation)
         return Policy(behavior, self.spaces[1])
-
-    def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
-        """Take `rollout_length` steps, and learn at each."""
-        key, steps_key = jax.random.split(state.key)
-        keys = jax.random.split(steps_key, self.rollout_length)
-        done = state.iteration * self.steps_per_iteration
-        numbers = done + self.num_envs * jnp.arange(self.rollout_length, dtype=jnp.int32)
-
-        def step(loop: tuple[Learner, Actors], now: tuple[Array, Array]):
-            learner, actors, transition, metrics = self._step(*loop, *now)
-            return (learner, actors), (transition, metrics)
-
-        (learner, actors), (rollout, metrics) = jax.lax.scan(
-            step, (state.learner, state.actors), (keys, numbers)
-        )
-        report = Report(jax.tree.map(jnp.mean, metrics), {}, episode_statistics(rollout))
-        return AgentState(learner, actors, None, state.iteration + 1, key), report
 
     def _choose(
         self, values: Float[Array, "env actions"], steps: Int[Array, ""], key: Array
@@ -229,9 +135,8 @@ class StreamingQ(AbstractAgent):
         return jnp.where(explores, drawn, best)
 
     def _step(
-        self, learner: Learner, actors: Actors, key: Array, steps: Int[Array, ""]
+        self, learner: Learner, actors: Actors, steps: Int[Array, ""], key: Array
     ) -> tuple[Learner, Actors, Transition, Metrics]:
-        """Take one step in every environment and learn from it."""
         network, acting, gradient = learner.network, actors.acting, self.gradient
         act_key, plan_key, env_key = jax.random.split(key, 3)
         scaling, inputs = learner.scaling.see(acting.inputs())
@@ -262,7 +167,7 @@ class StreamingQ(AbstractAgent):
         if not sarsa:
             trace = cut_trace(trace, value_of(values, action) < jnp.max(values, axis=-1))
         trace = accumulate_trace(trace, slope, self.discount * self.trace_decay)
-        updates, optimizer = self._optimizer.update(trace, error, learner.optimizer)
+        updates, optimizer = self._optimizer(self.kappa).update(trace, error, learner.optimizer)
         return (
             Learner(eqx.apply_updates(network, updates), optimizer, scaling),
             Actors(after, cut_trace(trace, transition.done), discounted, planned),

@@ -15,6 +15,7 @@ from agents.acting import Actor, Policy
 from agents.envs import resolve
 from agents.settings import check_settings
 from zoo.options import Options
+from zoo.parts.checks import check_counts
 
 Metrics = dict[str, Array]
 
@@ -77,6 +78,7 @@ class AbstractAgent(abc.ABC):
         object.__setattr__(self, "env_options", Options(self.env_options))
         self.environment  # noqa: B018 - wrong names and options are told now
         self.check()
+        check_counts(1, steps_per_iteration=self.steps_per_iteration)
 
     def check(self) -> None:  # noqa: B027 - most agents have rules, not all
         """Raise `ValueError` or `TypeError` naming a setting, its value and the rule it breaks."""

@@ -52,24 +52,27 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
 
     **Raises:**
 
-    `ValueError` for a setting that the dataclass does not have, or the name of an unknown choice;
-    and what the dataclass raises.
+    `ValueError` for a setting that the dataclass does not have, for one that is missing, or the
+    name of an unknown choice; and what the dataclass raises.
     """
     annotations = annotations_of(kind)
     names = [f.name for f in dataclasses.fields(kind)]
     for name in plain:
         if name not in names:
             raise ValueError(
-                f"`{name}` (={plain[name]!r}) is not a setting of {kind.__name__}, which has: "
+                f"`{name}` (={shown(plain[name])}) is not a setting of {kind.__name__}, which has: "
                 f"{', '.join(names)}."
             )
+    missing = [name for name in names if name not in plain]
+    if missing:  # its default may be another one than where the others were written
+        raise ValueError(f"`{missing[0]}`, a setting of {kind.__name__}, is missing.")
 
     def value(name: str, given: Any) -> Any:
         choices: list[Any] = [c for c in _union(annotations.get(name)) if is_dataclass(c)]
-        if zoo.Spec in choices:
-            return zoo.Spec(**given)
         if not choices or not isinstance(given, Mapping):
             return given
+        if zoo.Spec in choices:
+            return from_plain(zoo.Spec, given)
         by_name = {choice.__name__: choice for choice in choices}
         rest = dict(given)
         chosen = rest.pop("name", None)

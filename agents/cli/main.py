@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         after = f"{saved} To go on:\n{_again(words)}" if saved else ""
         errors.print(f"stopped at once. {after}".strip(), markup=False, highlight=False)
         return 130
-    except (ValueError, OSError, ImportError, TrainingDiverged) as error:
+    except (ValueError, OSError, ImportError, MemoryError, TrainingDiverged) as error:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
         errors.print(str(error), style="bold red", markup=False, highlight=False)

@@ -31,6 +31,8 @@ class RunOptions:
     """Root of all randomness."""
     resume: Switch = False
     """Go on from the checkpoint in --out."""
+    drop_scalars: Switch = False
+    """With --resume: leave rows of scalars.csv blank that are missing or damaged."""
     evaluate_every: Count | None = None
     """Iterations between evaluations; about 20 evaluations by default; 0 for none."""
     evaluation_episodes: Count = 64
@@ -123,6 +125,7 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
         seed=run.seed,
         out=run.out,
         resume=run.resume,
+        drop_scalars=run.drop_scalars,
         evaluate_every=run.evaluate_every,
         evaluation_episodes=run.evaluation_episodes,
         checkpoint_every=run.checkpoint_every,

@@ -25,6 +25,8 @@ import jax
 import jax.numpy as jnp
 
 from agents.running.files import write_whole
+from zoo.annotations import annotations_of, fitted
+from zoo.parts.checks import shown
 
 MAGIC = b"trace-zoo checkpoint 2\n"
 _SIZES = struct.Struct(">QIQI")
@@ -45,7 +47,7 @@ class Header(NamedTuple):
     config: dict[str, Any]
     progress: dict[str, Any]
     versions: dict[str, str]
-    leaves: list[list[Any]]
+    leaves: list[tuple[str, list[int], str]]
 
 
 def save(path: str | Path, state: Any, *, config: Mapping, progress: Mapping) -> None:
@@ -101,7 +103,15 @@ def load(path: str | Path, like: State, *, config: Mapping | None) -> tuple[Stat
             + "\n".join(f"  {line}" for line in differing)
         )
     _check_manifest(path, header.leaves, _manifest(like))
-    bare = eqx.tree_deserialise_leaves(io.BytesIO(arrays), _without_typed_keys(like))
+    stream = io.BytesIO(arrays)
+    try:
+        bare = eqx.tree_deserialise_leaves(stream, _without_typed_keys(like))
+    except (RuntimeError, ValueError, TypeError, EOFError, MemoryError):
+        raise CheckpointError(
+            f"{path} is damaged: its arrays are not those that it lists."
+        ) from None
+    if stream.read(1):
+        raise CheckpointError(f"{path} is damaged: it holds more arrays than it lists.")
     return _with_typed_keys(bare, like), header.progress
 
 
@@ -124,6 +134,8 @@ def _read(path: str | Path, count: int = -1) -> bytes:
             content = file.read(min(count, Path(path).stat().st_size) if count >= 0 else -1)
     except FileNotFoundError:
         raise CheckpointError(f"There is no checkpoint at {path}.") from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
     if MAGIC.startswith(content):
         raise CheckpointError(f"{path} is empty or truncated.")
     if not content.startswith(MAGIC):
@@ -144,7 +156,45 @@ def _header(path: str | Path, content: bytes) -> tuple[Header, int]:
         raise CheckpointError(f"{path} is truncated: it ends within its header.")
     if zlib.crc32(text) != checksum:
         raise CheckpointError(f"{path} is damaged: its header does not match its checksum.")
-    return Header(**json.loads(text)), start + length
+    return _parsed(path, text), start + length
+
+
+def _parsed(path: str | Path, text: bytes) -> Header:
+    """The header, where it has what ours have, of the kinds that ours have."""
+    try:
+        found = json.loads(text)
+        names = list(found) if isinstance(found, dict) else ()
+        if sorted(names) != sorted(Header._fields):
+            raise ValueError(f"it has {shown(names)}, and {list(Header._fields)} is expected")
+        for name, kind in annotations_of(Header).items():
+            fitted(name, found[name], kind)
+        _flatten(found["config"])  # as deep as comparing goes
+    except RecursionError:
+        raise CheckpointError(f"{path} has a header that is nested too deeply.") from None
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} has a header that this version of trace-zoo does not know: {error}"
+        ) from None
+    return Header(**found)
+
+
+def progress_of(path: str | Path, progress: Mapping) -> int:
+    """Return the iterations that a checkpoint says were done.
+
+    **Raises:**
+
+    `CheckpointError` if it does not say.
+    """
+    done = progress.get("iteration")
+    if type(done) is not int or done < 0:
+        raise CheckpointError(f"{path} does not say how far the run had come (={shown(done)}).")
+    return done
+
+
+def written_by(header: Header) -> str:
+    """Say which version wrote a checkpoint, where it is another one; else nothing."""
+    there, here = header.versions.get("trace-zoo"), versions().get("trace-zoo")
+    return "" if there == here else f" (written by trace-zoo {shown(there)}, this is {here})"
 
 
 def versions() -> dict[str, str]:
@@ -160,7 +210,7 @@ def differences(stored: Mapping, asked: Mapping) -> list[str]:
     """Compare two configurations as JSON: a line for each key that differs, nested ones dotted."""
     old, new = (_flatten(json.loads(json.dumps(dict(x)))) for x in (stored, asked))
     return [
-        f"{key}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
+        f"{_printable(key)}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
         for key in dict.fromkeys([*old, *new])
         if old.get(key) != new.get(key)
     ]
@@ -176,18 +226,20 @@ def _flatten(config: Any, prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def _manifest(tree: Any) -> list[list[Any]]:
+def _manifest(tree: Any) -> list[tuple[str, list[int], str]]:
     """Path, shape and dtype of each array (`key<fry>` for a typed key), as JSON."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return [[jax.tree_util.keystr(path), list(x.shape), str(x.dtype)] for path, x in leaves]
+    return [(jax.tree_util.keystr(path), list(x.shape), str(x.dtype)) for path, x in leaves]
 
 
 def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
     there, wanted = (
-        {name: f"{dtype}{shape}" for name, shape, dtype in x} for x in (stored, expected)
+        {name: _printable(f"{dtype}{shape}") for name, shape, dtype in x}
+        for x in (stored, expected)
     )
     problems = [
-        f"array {name} is {there.get(name, 'missing')} there, {wanted.get(name, 'none')} expected"
+        f"array {_printable(name)} is {there.get(name, 'missing')} there, "
+        f"{wanted.get(name, 'none')} expected"
         for name in dict.fromkeys([*wanted, *there])
         if there.get(name) != wanted.get(name)
     ]
@@ -198,6 +250,11 @@ def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
         raise CheckpointError(
             f"{path} holds another state:\n" + "\n".join(f"  {line}" for line in shown)
         )
+
+
+def _printable(text: str) -> str:
+    # A terminal obeys control characters, and the file may be a stranger's.
+    return text if text.isprintable() else ascii(text)
 
 
 def _is_key(leaf: Any) -> bool:

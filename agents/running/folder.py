@@ -16,21 +16,26 @@ class RunFolderError(ValueError):
     """An output folder that cannot be used; nothing in it was changed."""
 
 
-def check_folder(folder: Path, config: Mapping, *, resume: bool) -> None:
+def check_folder(folder: Path, stored: Mapping | None, config: Mapping, *, resume: bool) -> None:
     """Refuse a folder that is not for this run; change nothing.
+
+    **Arguments:**
+
+    - `stored`: the configuration in the folder's checkpoint; `None` where there is none.
+    - `config`: of this run.
+    - `resume`: whether it is to go on with the one in the folder.
 
     **Raises:**
 
-    - `RunFolderError`: if the folder holds something else, or nothing to resume.
-    - `CheckpointError`: if its checkpoint is damaged.
+    `RunFolderError` if the folder holds something else, or nothing to resume.
     """
     # Brings JAX, which who only looks at a folder does not need.
-    from agents.running.checkpoint import differences, read_header
+    from agents.running.checkpoint import differences
 
     path = folder / CHECKPOINT
     if folder.exists() and not folder.is_dir():
         raise RunFolderError(f"`out` (={folder}) is a file, not a folder; choose another.")
-    if not path.exists():
+    if stored is None:
         if resume:
             raise RunFolderError(
                 f"there is nothing to resume in {folder}: it holds no {path.name}."
@@ -44,7 +49,7 @@ def check_folder(folder: Path, config: Mapping, *, resume: bool) -> None:
                 f"{', …' if others[5:] else ''}); choose another folder."
             )
         return
-    differing = differences(read_header(path).config, config)
+    differing = differences(stored, config)
     if differing:
         raise RunFolderError(
             f"`out` (={folder}) holds a run of another configuration; choose another folder. It "

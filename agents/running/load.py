@@ -1,5 +1,6 @@
 """What a run has trained, from its folder."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,21 @@ from agents.acting import Policy
 from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.envs import resolve
-from agents.running.checkpoint import CheckpointError, load, read_header
+from agents.running.checkpoint import CheckpointError, load, read_header, written_by
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
-from agents.settings import from_plain
-from zoo.annotations import checked
+from agents.settings import check_seed, from_plain
+from zoo.annotations import checked, fitted
+from zoo.parts.checks import check_counts, shown
+
+_CONFIG = {
+    "algorithm": str,
+    "agent": dict,
+    "seeds": int,
+    "seed": int,
+    "evaluate_every": int,
+    "evaluation_episodes": int,
+}
 
 
 def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any, dict]:
@@ -30,27 +41,59 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
 
     **Raises:**
 
-    `CheckpointError` if there is no checkpoint, or a damaged one; `ValueError` if the environment
-    has to be given.
+    `CheckpointError` if there is no checkpoint, a damaged one, or one of a run that this program
+    does not know; also if the environment has to be given.
     """
     path = Path(folder) / CHECKPOINT
-    config = read_header(path).config
-    settings = dict(config["agent"])
-    kind = agent_class(config["algorithm"])
-    given = settings["env"] if env is None else env
-    if not isinstance(given, str):
-        resolve(given)  # of an object there is a description only: refused with what to do
-    if env is None and ":" in given:
-        # gymnasium would import the module, and run whatever a stranger's file names.
-        raise CheckpointError(
-            f"{path} names an environment of a module ({given!r}), which loading does not import: "
-            "give it as `env` if you trust it."
-        )
-    if env not in (None, settings["env"]):
-        settings |= {"env": env, "env_options": {}}
-    agent = from_plain(kind, settings)
+    header = read_header(path)
+    try:
+        config = _known(header.config)
+        agent = _agent_of(config, env)
+    except (ValueError, TypeError) as error:
+        if env is not None and "`env`" in str(error):
+            raise  # no fault of the file's
+        raise CheckpointError(f"{path}{written_by(header)}: {error}") from error
     like = shapes(jax.eval_shape(init_seeds(agent, config["seed"], config["seeds"])))
     return agent, load(path, like, config=config)[0], config
+
+
+def _known(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration, where it has what those of `train` have, of the kinds that they have."""
+    if config.keys() != _CONFIG.keys():
+        raise ValueError(f"its configuration has {list(config)}, and {list(_CONFIG)} is expected.")
+    for name, kind in _CONFIG.items():
+        fitted(name, config[name], kind)
+    check_counts(1, seeds=config["seeds"])
+    check_seed(seed=config["seed"])
+    return config
+
+
+def _agent_of(config: dict[str, Any], env: Any) -> AbstractAgent:
+    settings, kind = dict(config["agent"]), agent_class(config["algorithm"])
+    if env is None:
+        _refuse_modules(settings.get("env"), settings.get("env_options"))
+    elif env != settings.get("env"):
+        settings |= {"env": env, "env_options": {}}
+    return from_plain(kind, settings)
+
+
+def _refuse_modules(env: Any, options: Any) -> None:
+    """Refuse an environment that gymnasium would import a module for, whatever that does."""
+    if not isinstance(env, str):
+        resolve(env)  # of an object there is a description only: refused with what to do
+    if env.startswith("gymnasium/") and any(":" in text for text in _texts([env, options])):
+        raise ValueError(
+            f"it names an environment of a module ({shown(env)}), which loading does not import: "
+            "give it as `env` if you trust it."
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 @checked
@@ -65,8 +108,7 @@ def load_policy(folder: str | Path, *, seed: int = 0, env: Any = None) -> Policy
 
     **Raises:**
 
-    `CheckpointError` without a sound checkpoint; `ValueError` for a seed that the run does not
-    have.
+    `CheckpointError`, see `load_run`; `ValueError` for a seed that the run does not have.
     """
     agent, state, _ = load_run(folder, env=env)
     return policy_of(agent, state, seed)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from agents.acting import evaluate
 from agents.agent import AbstractAgent
+from agents.running.memory import check_size
 
 # `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
 _EVALUATION = 2**31
@@ -41,7 +42,9 @@ class Programs:
         self.steps_per_iteration = agent.steps_per_iteration
         # Traced once: an environment's space in the state equals only itself. And lowered from
         # bare shapes, so that a fresh and a resumed run share one program.
-        lowered = jax.jit(init_seeds(agent, seed, seeds)).lower()
+        traced = jax.jit(init_seeds(agent, seed, seeds)).trace()
+        check_size(traced.out_info)
+        lowered = traced.lower()
         self.init, self.state = lowered.compile(), shapes(lowered.out_info)
         lowered = jax.jit(jax.vmap(agent.iterate), donate_argnums=0).lower(self.state)
         report = lowered.out_info[1]

@@ -1,23 +1,31 @@
-"""The scalars of a run: written to CSV and TensorBoard, and read again.
+"""The scalars of a run in a CSV file: written, read again, and mended.
 
-The CSV holds nothing that depends on the clock, so that an interrupted and resumed run leaves the
+The file holds nothing that depends on the clock, so that an interrupted and resumed run leaves the
 same bytes as one that ran through. Speed goes to TensorBoard and the terminal.
 """
 
+import contextlib
 import csv
 import io
+import itertools
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tensorboardX import SummaryWriter
 
-from agents.running.files import write_whole
+from agents.running.files import naming, write_whole
 
 SCALARS = "scalars.csv"
 INDEX = ("iteration", "env_steps", "seed")
+
+Row = dict[str, str]
+
+
+class ScalarsError(ValueError):
+    """Scalars that are damaged, or of which rows are missing; the message says where."""
 
 
 class ScalarLog:
@@ -32,20 +40,36 @@ class ScalarLog:
     - `metrics`: the columns known from the start.
     - `keep`: the last iteration whose rows are kept; 0 starts afresh.
     - `seeds`: the number of rows for each iteration.
+    - `blank`: environment steps of an iteration, to put blank rows in the place of those that are
+        missing or damaged; without it they are an error. The damaged file is kept under another
+        name.
 
     **Raises:**
 
-    `ValueError` if rows up to `keep` are missing.
+    `ScalarsError` if rows up to `keep` are missing, or the file is damaged.
     """
 
-    def __init__(self, path: Path, metrics: Sequence[str], *, seeds: int, keep: int = 0):
+    def __init__(
+        self,
+        path: Path,
+        metrics: Sequence[str],
+        *,
+        seeds: int,
+        keep: int = 0,
+        blank: int | None = None,
+    ):
         self._path = path
-        rows = [row for row in read_rows(path) if int(row["iteration"]) <= keep]
-        if len(rows) != keep * seeds:
-            raise ValueError(
-                f"{path} lacks rows of the run that is resumed: {len(rows)} rows up to "
-                f"iteration {keep}, there should be {keep * seeds}."
-            )
+        places = list(itertools.product(range(1, keep + 1), range(seeds)))
+        if blank is None:
+            rows = read_rows(path, len(places))
+            if [_place(row) for row in rows] != places:
+                raise ScalarsError(
+                    f"{path} lacks rows of the run that is resumed: {len(rows)} rows up to "
+                    f"iteration {keep}, there should be {len(places)}. With `drop_scalars` they "
+                    "stay blank."
+                )
+        else:
+            rows = _mended(path, places, blank)
         old = [name for name in (rows[0] if rows else ()) if name not in INDEX]
         self._columns = [*INDEX, *old, *(name for name in metrics if name not in old)]
         self._rewrite(rows)
@@ -58,22 +82,25 @@ class ScalarLog:
             rows = read_rows(self._path)
             self._columns += new
             self._rewrite(rows)
-        for seed, values in enumerate(zip(*metrics.values(), strict=True)):
-            index = dict(zip(INDEX, (iteration, env_steps, seed), strict=True))
-            cells = {name: _cell(x) for name, x in zip(metrics, values, strict=True)}
-            self._writer.writerow(index | cells)
-        self._file.flush()
+        with naming(self._path):
+            for seed, values in enumerate(zip(*metrics.values(), strict=True)):
+                index = dict(zip(INDEX, (iteration, env_steps, seed), strict=True))
+                cells = {name: _cell(x) for name, x in zip(metrics, values, strict=True)}
+                self._writer.writerow(index | cells)
+            self._file.flush()
 
     def sync(self) -> None:
         """Put what was written on the disk; to be called before a checkpoint."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with naming(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with naming(self._path):
+            self._file.close()
 
-    def _rewrite(self, rows: Sequence[Mapping[str, str]]) -> None:
+    def _rewrite(self, rows: Sequence[Row]) -> None:
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
@@ -83,69 +110,84 @@ class ScalarLog:
         self._writer = csv.DictWriter(self._file, self._columns, restval="", lineterminator="\n")
 
 
-class TensorBoardLog:
-    """Scalars to TensorBoard: one sub-run for each seed, and their mean.
-
-    **Arguments:**
-
-    - `folder`: where the event files go.
-    - `seeds`: the number of seeds.
-    - `purge`: environment steps from which on events already there are void (on resuming).
-    """
-
-    def __init__(self, folder: Path, *, seeds: int, purge: int | None = None):
-        names = [f"seed_{seed}" for seed in range(seeds)]
-        self._seeds = [SummaryWriter(str(folder / name), purge_step=purge) for name in names]
-        self._mean = SummaryWriter(str(folder / "mean"), purge_step=purge)
-
-    def write(self, env_steps: int, metrics: Mapping[str, np.ndarray], **shared: float) -> None:
-        """Write the scalars of one iteration; those that are not numbers are left out.
-
-        **Arguments:**
-
-        - `env_steps`: environment steps so far, for each seed: the horizontal axis.
-        - `metrics`: arrays over seeds.
-        - `shared`: scalars of the run as a whole, such as its speed.
-        """
-        for name, values in metrics.items():
-            for writer, value in zip(self._seeds, values, strict=True):
-                if np.isfinite(value):
-                    writer.add_scalar(name, float(value), env_steps)
-            mean = mean_over_seeds(values)
-            if np.isfinite(mean):
-                self._mean.add_scalar(name, mean, env_steps)
-        for name, value in shared.items():
-            self._mean.add_scalar(name, value, env_steps)
-
-    def close(self) -> None:
-        """Flush and close the event files."""
-        for writer in (*self._seeds, self._mean):
-            writer.close()
-
-
-def mean_over_seeds(values: np.ndarray) -> float:
-    """Average over the seeds that have a value, which is not NaN; NaN where none has."""
-    values = np.asarray(values, float)
-    present = values[~np.isnan(values)]
-    return float(present.mean()) if present.size else float("nan")
-
-
 def _cell(value: np.generic) -> str:
     # The shortest text that reads back to the same value in the metric's own dtype.
     return str(np.asarray(value)[()])
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path, count: int | None = None) -> list[Row]:
     """Read the cells by column for each row of a CSV file; nothing where there is no file.
 
     A last line that a crash has torn is left out.
+
+    **Arguments:**
+
+    - `count`: rows to read at most, from the first; all by default.
+
+    **Raises:**
+
+    `ScalarsError` with the line that is damaged, and how.
     """
+    columns, lines = _lines(path)
+    rows = []
+    for number, line in enumerate(lines[:count], 2):
+        try:
+            rows.append(_parsed(columns, line))
+        except ValueError as error:
+            raise ScalarsError(f"{path} is damaged in line {number}: {error}.") from None
+    return rows
+
+
+def _lines(path: Path) -> tuple[list[str], list[str]]:
+    """The columns, and the lines of the rows."""
     if not path.exists():
-        return []
-    lines = path.read_text().splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
-    return list(csv.DictReader(lines))
+        return [], []
+    try:
+        # What is no text becomes characters that are in no number.
+        lines = path.read_text("utf-8", "replace").split("\n")[:-1]
+    except OSError as error:
+        raise ScalarsError(f"{path} cannot be read: {error.strerror}.") from None
+    return (lines[0].split(","), lines[1:]) if lines else ([], [])
+
+
+def _parsed(columns: list[str], line: str) -> Row:
+    if tuple(columns[:3]) != INDEX or len(set(columns)) < len(columns):
+        raise ValueError(f"its columns do not begin with {', '.join(INDEX)}")
+    cells = line.split(",")
+    if len(cells) != len(columns):
+        raise ValueError(f"it has {len(cells)} cells in {len(columns)} columns")
+    for place, (name, cell) in enumerate(zip(columns, cells, strict=True)):
+        try:
+            int(cell) if place < len(INDEX) else float(cell or "nan")
+        except ValueError:
+            raise ValueError(f"{name!r} (={cell[:40]!r}) is no number") from None
+    return dict(zip(columns, cells, strict=True))
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return int(row["iteration"]), int(row["seed"])
+
+
+def _mended(path: Path, places: Sequence[tuple[int, int]], steps: int) -> list[Row]:
+    """The rows of some iterations and seeds, blank where they are missing or damaged."""
+    columns, lines = _lines(path)
+    found = {}
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            row = _parsed(columns, line)
+            found.setdefault(_place(row), row)
+    if not found.keys() >= set(places):
+        numbers = itertools.count(1)
+        kept = (path.with_name(f"{path.stem}.damaged-{n}{path.suffix}") for n in numbers)
+        if path.exists():
+            shutil.copyfile(path, next(copy for copy in kept if not copy.exists()))
+    blank = dict.fromkeys(columns if tuple(columns[:3]) == INDEX else INDEX, "")
+
+    def row_of(iteration: int, seed: int) -> Row:
+        index = (iteration, iteration * steps, seed)
+        return blank | {name: str(x) for name, x in zip(INDEX, index, strict=True)}
+
+    return [found.get(place) or row_of(*place) for place in places]
 
 
 @dataclass(frozen=True)
@@ -188,15 +230,17 @@ def read_scalars(folder: str | Path) -> Scalars:
 
     **Raises:**
 
-    `ValueError` if there are none.
+    `ValueError` if there are none, `ScalarsError` if they are damaged.
     """
     path = Path(folder) / SCALARS
     if not path.exists():
         raise ValueError(f"{folder} holds no run: there is no {SCALARS} in it")
     rows = read_rows(path)
     names = [name for name in (rows[0] if rows else ()) if name not in INDEX]
-    seeds = 1 + max((int(row["seed"]) for row in rows), default=0)
+    seeds = 1 + max((_place(row)[1] for row in rows), default=0)
     rows = rows[: len(rows) - len(rows) % seeds]
+    if any(_place(row)[1] != number % seeds for number, row in enumerate(rows)):
+        raise ScalarsError(f"{path} is damaged: its rows do not name seed after seed.")
     table = {
         name: np.array([float(row[name] or "nan") for row in rows]).reshape(-1, seeds)
         for name in (*INDEX, *names)

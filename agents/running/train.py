@@ -14,6 +14,7 @@ from agents.agent import AbstractAgent
 from agents.algorithms import name_of
 from agents.running import checkpoint as checkpoints
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
+from agents.running.events import TensorBoardLog, mean_over_seeds
 from agents.running.files import write_whole
 from agents.running.folder import (
     CHECKPOINT,
@@ -23,15 +24,10 @@ from agents.running.folder import (
     check_folder,
     sole_writer,
 )
+from agents.running.memory import telling_what_to_lower
 from agents.running.programs import Programs
 from agents.running.progress import ProgressReport, Show
-from agents.running.scalars import (
-    SCALARS,
-    ScalarLog,
-    TensorBoardLog,
-    mean_over_seeds,
-    read_scalars,
-)
+from agents.running.scalars import SCALARS, ScalarLog, read_scalars
 from agents.running.signals import StopRequest
 from agents.settings import check_seed, to_plain
 from zoo.annotations import checked
@@ -70,6 +66,7 @@ def train(
     seed: int = 0,
     out: str | Path,
     resume: bool = False,
+    drop_scalars: bool = False,
     evaluate_every: int | None = None,
     evaluation_episodes: int = 64,
     checkpoint_every: int | None = None,
@@ -96,6 +93,8 @@ def train(
     - `seed`: the root of all randomness, from 0 to 4294967295.
     - `out`: the folder: new, empty, or with `resume` that of the run to go on with.
     - `resume`: whether to go on from the checkpoint in `out`.
+    - `drop_scalars`: on resuming, leave rows of the scalars blank that are missing or damaged,
+      instead of refusing to go on; the damaged file is kept under another name.
     - `evaluate_every`: iterations between evaluations; by default about 20 a run, and the
         last iteration always; 0 for none.
     - `evaluation_episodes`: episodes of each evaluation, for each seed.
@@ -108,10 +107,13 @@ def train(
 
     **Raises:**
 
-    - `ValueError`, `TypeError`: if an argument breaks its rule, or rows of the scalars are missing.
+    - `ValueError`, `TypeError`: if an argument breaks its rule.
     - `RunFolderError`: if `out` holds something else or nothing to resume, or another process
       writes to it.
     - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
+    - `ScalarsError`: if rows of the scalars are missing or damaged.
+    - `MemoryError`: if there is too little memory, with settings to lower.
+    - `OSError`: if a file cannot be written, as on a full disk; the last checkpoint is kept.
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C, SIGTERM or SIGHUP, once a checkpoint is written.
     """
@@ -120,8 +122,13 @@ def train(
     check_counts(0, **({} if evaluate_every is None else {"evaluate_every": evaluate_every}))
     check_seed(seed=seed)
     folder, total = Path(out), -(-steps // agent.steps_per_iteration)
+    if drop_scalars and not resume:
+        raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")
+    stored = _stored_config(folder)
     if evaluate_every is None:
-        evaluate_every = _stored_rhythm(folder) if resume else max(1, total // 20)
+        # `steps` may have changed since, and the default depends on it.
+        rhythm = stored.get("evaluate_every") if resume and stored else None
+        evaluate_every = rhythm if isinstance(rhythm, int) else max(1, total // 20)
     config = {
         "algorithm": name_of(type(agent)),
         "agent": to_plain(agent),
@@ -130,15 +137,16 @@ def train(
         "evaluate_every": evaluate_every,
         "evaluation_episodes": evaluation_episodes,
     }
-    check_folder(folder, config, resume=resume)
-    with sole_writer(folder):
-        # Once more: another process may have finished a run in the meantime.
-        check_folder(folder, config, resume=resume)
+    check_folder(folder, stored, config, resume=resume)
+    sizes = {"seeds": seeds, "evaluation_episodes": evaluation_episodes}
+    with sole_writer(folder), telling_what_to_lower(agent, **sizes):
+        if not resume:  # another process may have begun a run in the meantime
+            check_folder(folder, _stored_config(folder), config, resume=False)
         episodes = evaluation_episodes if evaluate_every else 0
         programs = Programs(agent, seed=seed, seeds=seeds, evaluation_episodes=episodes)
         if resume:
             state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
-            start = int(done["iteration"])
+            start = checkpoints.progress_of(folder / CHECKPOINT, done)
         else:
             state, start = programs.init(), 0
         if start > total:
@@ -147,7 +155,7 @@ def train(
                 f"{start * agent.steps_per_iteration}."
             )
         loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
-        return loop.run(state, start, show=progress)
+        return loop.run(state, start, show=progress, drop_scalars=drop_scalars)
 
 
 class _Loop:
@@ -159,17 +167,19 @@ class _Loop:
         self.folder, self.config, self.programs = folder, config, programs
         self.total, self.checkpoint_every = total, checkpoint_every
         self.pending: tuple[int, dict] | None = None
+        self.saved = 0
 
-    def run(self, state: Any, start: int, *, show: Show) -> TrainResult:
+    def run(self, state: Any, start: int, *, show: Show, drop_scalars: bool) -> TrainResult:
         self.sound = jax.device_get(self.programs.finite(state))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.saved = start
         if start == 0:
             # First of all: a folder with anything in it can then always be resumed.
             self._save(state, 0)
         self._write_config()
         seeds, size = self.programs.seeds, self.programs.steps_per_iteration
         metrics, path = self.programs.metrics, self.folder / SCALARS
-        self.scalars = ScalarLog(path, metrics, seeds=seeds, keep=start)
+        blank = size if drop_scalars else None
+        self.scalars = ScalarLog(path, metrics, seeds=seeds, keep=start, blank=blank)
         purge = start * size + 1 if start else None
         self.board = TensorBoardLog(self.folder / TENSORBOARD, seeds=seeds, purge=purge)
         report = ProgressReport(self.total, start=start, steps=seeds * size, show=show)
@@ -177,11 +187,22 @@ class _Loop:
         try:
             with report as self.report, StopRequest() as stop:
                 state = self._iterate(state, start, stop)
-        finally:
-            self.scalars.close()
-            self.board.close()
-            self._draw()
+        except BaseException as error:
+            # What a full disk does to the ending is not to hide what it has done before.
+            with contextlib.suppress(OSError):
+                self._end()
+            if isinstance(error, OSError) and error.errno is not None:
+                kept = f"the checkpoint of iteration {self.saved} is kept"
+                what = f"{error.strerror}; {kept}"
+                raise OSError(error.errno, what, error.filename) from error
+            raise
+        self._end()
         return self._result(state)
+
+    def _end(self) -> None:
+        with contextlib.ExitStack() as ending:
+            for end in (self._draw, self.board.close, self.scalars.close):
+                ending.callback(end)
 
     def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
         every = self.config["evaluate_every"]
@@ -234,10 +255,9 @@ class _Loop:
 
     def _diverged(self, iteration: int, seed: int, what: str) -> None:
         path, env_steps = self.folder / CHECKPOINT, iteration * self.programs.steps_per_iteration
-        good = checkpoints.read_header(path).progress
         raise TrainingDiverged(
             f"training diverged in iteration {iteration} (environment step {env_steps}), seed "
-            f"{seed}: {what}. The last good checkpoint, of iteration {good['iteration']}, is kept "
+            f"{seed}: {what}. The last good checkpoint, of iteration {self.saved}, is kept "
             f"in {path}."
         )
 
@@ -245,6 +265,7 @@ class _Loop:
         env_steps = iteration * self.programs.steps_per_iteration
         done = {"iteration": iteration, "env_steps": env_steps}
         checkpoints.save(self.folder / CHECKPOINT, state, config=self.config, progress=done)
+        self.saved = iteration
 
     def _write_config(self) -> None:
         steps = self.total * self.programs.steps_per_iteration
@@ -273,7 +294,6 @@ class _Loop:
         )
 
 
-def _stored_rhythm(folder: Path) -> int | None:
-    # `steps` may have changed since, and the default depends on it.
+def _stored_config(folder: Path) -> dict[str, Any] | None:
     path = folder / CHECKPOINT
-    return checkpoints.read_header(path).config["evaluate_every"] if path.exists() else None
+    return checkpoints.read_header(path).config if path.exists() else None

@@ -1,5 +1,6 @@
 """Checkpoints: written whole or not at all, loaded whole or refused."""
 
+import io
 import json
 from pathlib import Path
 
@@ -10,7 +11,16 @@ import numpy as np
 import pytest
 
 from agents.running import files
-from agents.running.checkpoint import MAGIC, CheckpointError, load, read_header, save
+from agents.running.checkpoint import (
+    _SIZES,
+    MAGIC,
+    CheckpointError,
+    load,
+    progress_of,
+    read_header,
+    save,
+)
+from tests.agents.damage import rewritten
 
 CONFIG = {"env": "RepeatFirst", "memory": {"name": "rtu", "hidden": 8}, "rate": 1e-3}
 
@@ -152,6 +162,90 @@ def test_a_changed_byte_anywhere_is_refused(path):
         path.write_bytes(changed)
         with pytest.raises(CheckpointError):
             load(path, make(), config=CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.pop("progress"), r"does not know: it has \['config', 'versions', 'leaves'\]"),
+        (lambda h: h.update(mood="good"), r"does not know: it has \[.*'mood'\]"),
+        (lambda h: h.update(config=[]), r"does not know: `config` \(=\[\]\) must be a dictionary"),
+        (lambda h: h.update(leaves=[["w", 3, "f"]]), "does not know: `leaves` .* must be a list"),
+        (lambda h: h.update(leaves=[["w\x1b[2J", [3], "f"]]), r"array '\.?w\\x1b\[2J' is f"),
+    ],
+)
+def test_a_header_that_is_not_ours_is_refused(path, change, message):
+    header = json.loads(rewritten(path)[0])
+    change(header)
+    rewritten(path, header)
+    with pytest.raises(CheckpointError, match=message) as refused:
+        load(path, make(), config=None)
+    assert str(refused.value).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "header", [b"", b"[]", b"3", b"\xff", b"{", b"[" * 100_000, b'{"config": ' * 5_000]
+)
+def test_a_header_that_is_no_header_is_refused(path, header):
+    rewritten(path, header)
+    with pytest.raises(CheckpointError, match=r"has a header that"):
+        read_header(path)
+
+
+def arrays_of(*arrays, pickled=False):
+    stream = io.BytesIO()
+    for array in arrays:
+        np.save(stream, array, allow_pickle=pickled)
+    return stream.getvalue()
+
+
+HUGE = b"\x93NUMPY\x01\x00v\x00" + (
+    b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000000), }".ljust(117) + b"\n"
+)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        b"",
+        arrays_of(np.zeros(2)),
+        arrays_of(*[np.zeros((2, 3))] * 6),
+        arrays_of(np.array([print], object), pickled=True),
+        HUGE,
+        b"\x93NUMPY\x09\x00v\x00",
+    ],
+)
+def test_foreign_arrays_are_refused(path, arrays):
+    rewritten(path, arrays=arrays)
+    with pytest.raises(CheckpointError, match="is damaged: its arrays are not those that it lists"):
+        load(path, make(), config=CONFIG)
+
+
+def test_more_arrays_than_are_listed_are_refused(path):
+    rewritten(path, arrays=rewritten(path)[1] + b"x")
+    with pytest.raises(CheckpointError, match="is damaged: it holds more arrays than it lists"):
+        load(path, make(), config=CONFIG)
+
+
+@pytest.mark.parametrize("lengths", [(2**64 - 1, 0), (0, 2**64 - 1), (2**40, 2**40)])
+def test_absurd_lengths_are_refused(path, lengths):
+    content = path.read_bytes()
+    one, two, three, four = _SIZES.unpack_from(content, len(MAGIC))
+    sizes = _SIZES.pack(lengths[0] or one, two, lengths[1] or three, four)
+    path.write_bytes(MAGIC + sizes + content[len(MAGIC) + len(sizes) :])
+    with pytest.raises(CheckpointError, match="is truncated"):
+        load(path, make(), config=CONFIG)
+
+
+@pytest.mark.parametrize("progress", [{}, {"iteration": "3"}, {"iteration": -1}])
+def test_a_checkpoint_tells_how_far_the_run_had_come(progress):
+    with pytest.raises(CheckpointError, match=r"^c does not say how far the run had come"):
+        progress_of("c", progress)
+
+
+def test_a_folder_in_its_place_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="cannot be read: Is a directory"):
+        read_header(tmp_path)
 
 
 def test_another_version_is_named(path):

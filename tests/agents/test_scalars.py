@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto.event_pb2 import Event
 
+from agents.running.events import TensorBoardLog, mean_over_seeds
 from agents.running.progress import ProgressReport
-from agents.running.scalars import ScalarLog, TensorBoardLog, mean_over_seeds, read_rows
+from agents.running.scalars import ScalarLog, ScalarsError, read_rows, read_scalars
 
 
 @pytest.fixture
@@ -77,6 +78,52 @@ def test_missing_rows_are_noticed(path):
     with pytest.raises(ValueError, match="2 rows up to iteration 3, there should be 6"):
         ScalarLog(path, ["loss"], seeds=2, keep=3)
     assert len(read_rows(path)) == 2
+
+
+ROWS = "iteration,env_steps,seed,loss\n1,10,0,1.0\n1,10,1,2.0\n2,20,0,3.0\n2,20,1,4.0\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2.0", "two", r"line 3: 'loss' \(='two'\) is no number"),
+        ("2,20,0", "2.0,20,0", r"line 4: 'iteration' \(='2\.0'\) is no number"),
+        ("2.0", "2.0,7", "line 3: it has 5 cells in 4 columns"),
+        ("1,10,1,2.0", "\0\0\x1b[2J", "line 3: it has 1 cells in 4 columns"),
+        ("iteration", "epoch", "line 2: its columns do not begin with iteration, env_steps, seed"),
+        ("loss", "seed", "line 2: its columns do not begin"),
+        ("1.0", "\udcff", r"line 2: 'loss' \(='�'\) is no number"),
+    ],
+)
+def test_damaged_rows_are_named(path, old, new, message):
+    path.write_bytes(ROWS.replace(old, new).encode(errors="surrogateescape"))
+    with pytest.raises(ScalarsError, match=f"scalars.csv is damaged in {message}") as refused:
+        read_scalars(path.parent)
+    assert str(refused.value).isprintable()
+
+
+def test_rows_out_of_order_are_noticed(path):
+    path.write_text(ROWS.replace("1,10,1,2.0\n", ""))
+    with pytest.raises(ScalarsError, match="its rows do not name seed after seed"):
+        read_scalars(path.parent)
+    with pytest.raises(
+        ScalarsError, match=r"3 rows up to iteration 2, there should be 4\. With `dr"
+    ):
+        ScalarLog(path, ["loss"], seeds=2, keep=2)
+
+
+def test_damaged_rows_stay_blank_if_asked(path):
+    damaged = ROWS.replace("1,10,1,2.0", "1,10,") + "9,9"
+    path.write_text(damaged)
+    ScalarLog(path, ["loss"], seeds=2, keep=2, blank=10).close()
+    assert path.read_text() == ROWS.replace("2.0", "")
+    assert path.with_name("scalars.damaged-1.csv").read_text() == damaged
+    ScalarLog(path, ["loss"], seeds=2, keep=2, blank=10).close()
+    assert not path.with_name("scalars.damaged-2.csv").exists()
+    path.write_text("?")
+    ScalarLog(path, ["loss"], seeds=1, keep=2, blank=10).close()
+    assert path.read_text() == "iteration,env_steps,seed,loss\n1,10,0,\n2,20,0,\n"
+    assert path.with_name("scalars.damaged-2.csv").read_text() == "?"
 
 
 def read_events(folder):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -21,8 +22,11 @@ from agents.acting import AbstractBehavior, Decision
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.running import CheckpointError, RunFolderError, TrainingDiverged, TrainingInterrupted
 from agents.running.checkpoint import read_header
+from agents.running.events import TensorBoardLog
 from agents.running.load import load_run
 from agents.running.programs import evaluation_keys
+from agents.running.scalars import ScalarLog, ScalarsError
+from tests.agents.damage import rewritten
 
 
 class Anything(AbstractBehavior):
@@ -273,17 +277,50 @@ def test_a_run_of_another_configuration_is_refused_with_what_differs(whole, resu
     assert snapshot(whole.folder) == before
 
 
-def test_loading_imports_no_module_that_a_file_names(whole, monkeypatch):
-    header = read_header(whole.folder / "checkpoint.eqx")
-    config = {**header.config, "agent": {**header.config["agent"], "env": "gymnasium/evil:X-v0"}}
-    monkeypatch.setattr(
-        "agents.running.load.read_header", lambda path: header._replace(config=config)
-    )
-    with pytest.raises(
-        CheckpointError, match=r"names an environment of a module \('gymnasium/evil"
-    ):
-        load_run(whole.folder)
-    assert "evil" not in sys.modules
+def with_config(folder, **changed):
+    """Write other things into the configuration of a checkpoint; `None` takes something out."""
+    path = folder / "checkpoint.eqx"
+    header = json.loads(rewritten(path)[0])
+    config = header["config"]
+    for name, value in changed.items():
+        inner, _, key = name.rpartition("__")
+        place = config[inner] if inner else config
+        place[key] = value
+        if value is None:
+            del place[key]
+    rewritten(path, header)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seeds": None}, r"its configuration has \['algorithm', .* 'seeds', .* is expected"),
+        ({"curriculum": 1}, r"its configuration has \[.*'curriculum'\], and"),
+        ({"seeds": "2"}, r"`seeds` \(='2'\) must be a whole number"),
+        ({"seeds": 0}, r"`seeds` \(=0\) must be a whole number of at least 1"),
+        ({"seeds": 3}, "holds another state"),
+        ({"seed": -1}, r"`seed` \(=-1\) must be a whole number from 0"),
+        ({"agent": []}, r"`agent` \(=\[\]\) must be a dictionary"),
+        ({"algorithm": "walk_2"}, r"`algorithm` \(='walk_2'\) must be one of"),
+        ({"agent__scale": None}, "`scale`, a setting of Walk, is missing"),
+        ({"agent__sprint": True}, r"`sprint` \(=True\) is not a setting of Walk, which has"),
+        ({"agent__scale": "fast"}, r"`scale` \(='fast'\) must be a number"),
+        ({"agent__env": 3}, r"`env` \(=3\) must be the name of an environment"),
+        ({"agent__env": "no_such"}, r"`name` \(='no_such'\) must be the name of an environment"),
+        ({"agent__env": "gymnasium/evil:X-v0"}, "environment of a module .* give it as `env`"),
+        (
+            {"agent__env": "gymnasium/GymV26Environment-v0", "agent__env_options": {"id": "a:X"}},
+            "environment of a module .* does not import",
+        ),
+    ],
+)  # fmt: skip
+def test_a_run_of_another_version_or_a_strangers_is_refused(copy, changed, message):
+    with_config(copy, **changed)
+    before = set(sys.modules)
+    with pytest.raises(CheckpointError, match=message) as refused:
+        load_run(copy)
+    assert str(refused.value).startswith(f"{copy / 'checkpoint.eqx'}")
+    assert not {"evil", "a", "shimmy"} & (set(sys.modules) - before)
 
 
 def test_a_folder_has_one_writer(whole, tmp_path):
@@ -343,9 +380,75 @@ def test_a_torn_checkpoint_is_not_resumed(copy):
 
 def test_missing_rows_are_noticed_on_resuming(copy):
     (copy / "scalars.csv").unlink()
-    with pytest.raises(ValueError, match=r"lacks rows .*: 0 rows up to iteration 6, .* be 12"):
+    with pytest.raises(ScalarsError, match=r"lacks rows .*: 0 rows up to iteration 6, .* be 12"):
         train(Walk(), copy, steps=700, resume=True)
     assert read_header(copy / "checkpoint.eqx").progress["iteration"] == 6
+
+
+@pytest.mark.slow
+def test_damaged_rows_stay_blank_if_asked(whole, copy):
+    path = copy / "scalars.csv"
+    rows = path.read_text().splitlines(keepends=True)
+    rows[3], rows[6] = "2,\0,0,9.9\n", ""
+    path.write_text("".join(rows))
+    with pytest.raises(
+        ScalarsError, match=r"scalars\.csv is damaged in line 4: it has 4 cells in 8"
+    ):
+        train(Walk(), copy, resume=True)
+    before = path.read_bytes()
+    train(Walk(), copy, resume=True, drop_scalars=True)
+    assert (copy / "scalars.damaged-1.csv").read_bytes() == before
+    sound = (whole.folder / "scalars.csv").read_text().splitlines()
+    sound[3], sound[6] = "2,200,0,,,,,", "3,300,1,,,,,"
+    assert path.read_text().splitlines() == sound
+    train(Walk(), copy, resume=True, drop_scalars=True)  # nothing is wrong any more
+    assert not (copy / "scalars.damaged-2.csv").exists()
+    with pytest.raises(ValueError, match=r"`drop_scalars` \(=True\) has no meaning without"):
+        train(Walk(), copy, drop_scalars=True)
+
+
+def test_a_full_disk_is_one_line_with_the_path_and_keeps_the_checkpoint(copy):
+    """The device is always full, and stands where the next checkpoint is prepared."""
+    (copy / "checkpoint.eqx.tmp").symlink_to("/dev/full")
+    before = (copy / "checkpoint.eqx").read_bytes()
+    threads = threading.active_count()
+    message = r"No space left on device; the checkpoint of iteration 6 is kept: '.*checkpoint.eqx'$"
+    with pytest.raises(OSError, match=message) as full:
+        train(Walk(), copy, steps=1200, checkpoint_every=2, resume=True)
+    assert "\n" not in str(full.value) and threading.active_count() == threads
+    assert (copy / "checkpoint.eqx").read_bytes() == before
+    assert not (copy / "checkpoint.eqx.tmp").exists()
+    assert train(Walk(), copy, steps=1200, resume=True).iterations == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scalars.csv", "events"])
+def test_a_full_disk_is_told_wherever_it_is_met(copy, name):
+    """Files may grow no further than to a size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    largest = (copy / "scalars.csv").stat().st_size
+    limit = largest + 200 if name == "scalars.csv" else 400
+    watched = {"scalars.csv": ScalarLog, "events": TensorBoardLog}[name]
+    write = watched.write
+
+    def write_with_limit(self, *rest, **options):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+        try:
+            return write(self, *rest, **options)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(watched, "write", write_with_limit)
+        with pytest.raises(OSError, match=rf"File too large; the .* is kept: '.*{name}.*'$"):
+            train(Walk(), copy, steps=3000, checkpoint_every=30, resume=True)
+    assert train(Walk(), copy, steps=3000, resume=True).iterations == 30
+
+
+def test_too_little_memory_says_what_to_lower(tmp_path):
+    words = r"^out of memory: \d+\.\d GiB were asked for\. Lower `seeds` \(=2147483647\) or `eval"
+    with pytest.raises(MemoryError, match=words):
+        train(Walk(), tmp_path / "a", seeds=2**31 - 1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from agents.cli.words import Command, Count
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Command):
-    """Draw several runs into one figure, and print their final values."""
+    """Draw several runs into one figure, a part for each environment, and print their final
+    values."""
 
     runs: named.Runs
     """The runs' folders."""
@@ -24,13 +25,14 @@ class Compare(Command):
     labels: tuple[str, ...] = ()
     """Names of the runs in the figure; their folders' by default."""
     title: str | None = None
-    """Written above the figure."""
+    """Written above the figure; by default the environment and what else the runs share."""
 
     def __call__(self, console: Console) -> None:
         import numpy as np
 
         from agents.cli.tables import interval, table
         from agents.running.curves import learning_curve
+        from agents.running.outline import by_environment
         from agents.running.scalars import default_metric, read_scalars
         from agents.running.statistics import smooth
 
@@ -43,13 +45,15 @@ class Compare(Command):
         runs = dict(zip(labels, self.runs, strict=True))
         scalars = {label: read_scalars(folder) for label, folder in runs.items()}
         metric = self.metric or default_metric(list(scalars.values()))
-        rows = table(f"final {metric}", ["run", "seeds", "steps", "mean", "min", "max"])
-        for label, run in scalars.items():
-            steps, values = run.curve(metric)
-            final = smooth(values, self.smoothing)[-1]
-            low, high = f"{np.nanmin(final):.3f}", f"{np.nanmax(final):.3f}"
-            rows.add_row(label, str(len(final)), f"{steps[-1]:,}", interval(final), low, high)
         options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
         learning_curve(runs, self.out, **options)
-        console.print(rows)
+        for environment, outlines in by_environment(runs).items():
+            title = f"{environment}: final {metric}" if environment else f"final {metric}"
+            rows = table(title, ["run", "seeds", "steps", "mean", "min", "max"])
+            for label in outlines:
+                steps, values = scalars[label].curve(metric)
+                final = smooth(values, self.smoothing)[-1]
+                low, high = f"{np.nanmin(final):.3f}", f"{np.nanmax(final):.3f}"
+                rows.add_row(label, str(len(final)), f"{steps[-1]:,}", interval(final), low, high)
+            console.print(rows)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)

@@ -137,5 +137,6 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
         f"{result.folder}: {name} {interval(values)} after {result.env_steps:,} steps of each "
         f"seed (seeds: {run.seeds}); {result.steps_per_second:,.0f} steps/s, compiled in "
         f"{result.compile_seconds:.1f} s",
+        soft_wrap=True,
         highlight=False,
     )

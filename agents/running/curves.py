@@ -1,6 +1,6 @@
-"""Learning curves, drawn with a confidence band over seeds."""
+"""Learning curves, drawn with a band over seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from agents.running.scalars import default_metric, read_scalars
-from agents.running.statistics import confidence_band, smooth
+from agents.running.outline import by_environment, common
+from agents.running.scalars import Scalars, default_metric, read_scalars
+from agents.running.statistics import smooth, spread
 
 # Okabe and Ito's palette, safe for the common kinds of color blindness; the styles tell runs
 # apart once the colors repeat.
@@ -23,6 +24,7 @@ _LABELS = {
     "evaluation_length": "episode length (steps, evaluation)",
     "length": "episode length (steps, training)",
 }
+_WIDTH, _HEIGHT = 7.0, 4.2  # of a picture, or of each environment's part of it, in inches
 
 
 def learning_curve(
@@ -35,8 +37,10 @@ def learning_curve(
 ) -> None:
     """Draw the learning curves of one or several runs into one picture.
 
-    The line is the mean over seeds, the band its 95 % confidence interval by Student's
-    t-distribution; a run of one seed has no band.
+    The line is the mean over seeds. The band is its 95 % confidence interval by Student's
+    t-distribution; of two seeds it is what lies between them, and of one there is none. The axis
+    shows all seeds, and of a band that reaches further, what lies there. Each environment has a
+    part of the picture.
 
     **Arguments:**
 
@@ -44,7 +48,8 @@ def learning_curve(
     - `path`: the picture to write; its ending tells the format.
     - `metric`: what to draw; by default see `default_metric`.
     - `smoothing`: average each seed over so many measured points.
-    - `title`: written above, if any.
+    - `title`: written above; by default the environment, and memory and gradient where all runs in
+        it have the same.
 
     **Raises:**
 
@@ -54,12 +59,19 @@ def learning_curve(
         raise ValueError("there is no run to draw")
     scalars = {label: read_scalars(folder) for label, folder in runs.items()}
     metric = metric or default_metric(list(scalars.values()))
-    figure = new_figure(7.0, 4.2)
-    axes = figure.add_subplot()
-    for number, (label, run) in enumerate(scalars.items()):
-        steps, values = run.curve(metric)
-        _draw(axes, number, label, steps, smooth(values, smoothing))
-    _decorate(axes, metric, title)
+    groups = by_environment(runs)
+    figure = new_figure(_WIDTH * len(groups), _HEIGHT)
+    parts = figure.subplots(1, len(groups), squeeze=False)[0]
+    looks = {label: look(number) for number, label in enumerate(runs)}
+    for axes, outlines in zip(parts, groups.values(), strict=True):
+        drawn = [
+            _draw(axes, label, scalars[label], metric, smoothing, looks[label])
+            for label in outlines
+        ]
+        above = str(common(list(outlines.values())))
+        _decorate(axes, metric, above if title is None or len(groups) > 1 else title, drawn)
+    if title and len(groups) > 1:
+        figure.suptitle(title, fontsize=13)
     figure.savefig(str(path))
 
 
@@ -85,33 +97,43 @@ def style_axes(axes: Axes, x: str, y: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw(axes: Axes, number: int, label: str, steps: np.ndarray, values: np.ndarray) -> None:
-    shown = look(number)
-    mean, half = confidence_band(values)
+def _draw(
+    axes: Axes, label: str, run: Scalars, metric: str, smoothing: int, shown: Mapping[str, Any]
+) -> tuple[int, float, float]:
+    """Draw one run; the number of seeds, and the least and the greatest of their values."""
+    steps, values = run.curve(metric)
+    values = smooth(values, smoothing)
+    mean, low, high = spread(values)
     count = values.shape[1]
-    seeds = f"{count} seeds" if count > 1 else "1 seed"
+    name = f"{label} ({f'{count} seeds' if count > 1 else '1 seed'})"
     marker = "o" if len(steps) == 1 else None
-    name = f"{label} ({seeds})"
     axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
     if count > 1:
-        color = shown["color"]
-        axes.fill_between(steps, mean - half, mean + half, color=color, alpha=0.2, linewidth=0)
+        axes.fill_between(steps, low, high, color=shown["color"], alpha=0.2, linewidth=0)
+    return count, float(np.nanmin(values)), float(np.nanmax(values))
 
 
-def _decorate(axes: Axes, metric: str, title: str | None) -> None:
+def _decorate(
+    axes: Axes, metric: str, title: str, drawn: Sequence[tuple[int, float, float]]
+) -> None:
     label = _LABELS.get(metric, metric.replace("_", " "))
     style_axes(axes, "environment steps (per seed)", label)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    banded = len(axes.collections) > 0
+    counts, least, most = zip(*drawn, strict=True)
+    # Every seed is seen, and no band rules the axis: that of three seeds, of which none need lie
+    # far from the others, is as wide as five standard deviations.
+    low, high = min(least), max(most)
+    margin = 0.05 * (high - low) or 0.5
+    axes.set_ylim(low - margin, high + margin)
+    kinds = ["95 % confidence band"] * (max(counts) > 2) + ["range of two seeds"] * (2 in counts)
     axes.legend(
         loc="best",  # by name: as a default it warns on a machine that takes a second to find it
         fontsize=10,
         frameon=True,
         edgecolor="none",
         framealpha=0.8,
-        title="mean and 95 % confidence band" if banded else None,
+        title=f"mean and {', or '.join(kinds)}" if kinds else None,
         title_fontsize=9,
         alignment="left",
     )
-    if title:
-        axes.set_title(title, fontsize=12)
+    axes.set_title(title, fontsize=12)

@@ -10,6 +10,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 Show = bool | Literal["bar", "lines"]
 
 
+def say(text: str, show: Show) -> None:
+    """Print a line of text, where progress is shown at all."""
+    if show:
+        Console(soft_wrap=True).print(text, markup=False, highlight=False)
+
+
 class ProgressReport:
     """Progress on the terminal: a bar on a terminal, else a line every tenth of the way.
 

@@ -25,8 +25,9 @@ from agents.running.folder import (
     sole_writer,
 )
 from agents.running.memory import telling_what_to_lower
+from agents.running.outline import outline
 from agents.running.programs import Programs
-from agents.running.progress import ProgressReport, Show
+from agents.running.progress import ProgressReport, Show, say
 from agents.running.scalars import SCALARS, ScalarLog, read_scalars
 from agents.running.signals import StopRequest
 from agents.settings import check_seed, to_plain
@@ -143,7 +144,9 @@ def train(
         if not resume:  # another process may have begun a run in the meantime
             check_folder(folder, _stored_config(folder), config, resume=False)
         episodes = evaluation_episodes if evaluate_every else 0
+        _announce(agent, config, steps, total, progress)
         programs = Programs(agent, seed=seed, seeds=seeds, evaluation_episodes=episodes)
+        say(f"compiled in {programs.compile_seconds:.1f} s", progress)
         if resume:
             state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
             start = checkpoints.progress_of(folder / CHECKPOINT, done)
@@ -156,6 +159,20 @@ def train(
             )
         loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
         return loop.run(state, start, show=progress, drop_scalars=drop_scalars)
+
+
+def _announce(
+    agent: AbstractAgent, config: Mapping[str, Any], steps: int, total: int, show: Show
+) -> None:
+    """Say what is about to be compiled, which takes long, and where `steps` had to be rounded."""
+    size, seeds = agent.steps_per_iteration, config["seeds"]
+    if steps != total * size:
+        whole = f"{total:,} iterations of {size:,}" if total > 1 else "one iteration"
+        say(f"steps: {total * size:,} of each seed, {steps:,} rounded up to {whole}", show)
+    about = outline(config)
+    parts = (about.memory, about.gradient, f"{seeds} seeds" if seeds > 1 else "1 seed")
+    listed = ", ".join(filter(None, parts))
+    say(f"compiling {type(agent).__name__} on {about.environment} ({listed}) …", show)
 
 
 class _Loop:
@@ -220,9 +237,12 @@ class _Loop:
                 self.scalars.sync()
                 self._save(state, iteration)
             if asked is not None and not last:
-                path = self.folder / CHECKPOINT
-                where = f"iteration {iteration} of {self.total}; the checkpoint is in {path}"
-                raise TrainingInterrupted(f"stopped after {where}. Go on with resume=True.", asked)
+                size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT
+                raise TrainingInterrupted(
+                    f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
+                    f"{self.total * size:,} steps of each seed), which {path} holds.",
+                    asked,
+                )
         return state
 
     def _flush(self) -> None:

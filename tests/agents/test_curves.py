@@ -1,14 +1,17 @@
 """Learning curves: reading, the confidence band, and what is drawn."""
 
+import json
+
 import matplotlib.image
 import numpy as np
 import pytest
 import scipy.stats
 from matplotlib.figure import Figure
 
+from agents.cli import main
 from agents.running.curves import learning_curve
 from agents.running.scalars import ScalarLog, default_metric, read_scalars
-from agents.running.statistics import confidence_band, smooth
+from agents.running.statistics import confidence_band, smooth, spread
 
 
 def write_run(folder, *, seeds=3, iterations=20, lift=0.0, metrics=("return", "evaluation_return")):
@@ -148,3 +151,61 @@ def test_drawing_leaves_no_global_figure(tmp_path):
 
     learning_curve({"a": write_run(tmp_path / "a")}, tmp_path / "a.png", metric="return")
     assert plt.get_fignums() == []
+
+
+def test_of_two_seeds_the_band_is_their_range_and_of_one_there_is_none():
+    nan = np.nan
+    values = np.array([[1.0, 2.0, 6.0], [1.0, 2.0, nan], [nan, 2.0, nan]])
+    mean, low, high = spread(values)
+    expected, half = confidence_band(values[:1])
+    np.testing.assert_array_equal(mean, [3, 1.5, 2])
+    np.testing.assert_array_equal(low, [expected[0] - half[0], 1, nan])
+    np.testing.assert_array_equal(high, [expected[0] + half[0], 2, nan])
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_the_axis_holds_every_seed_and_no_band_rules_it(tmp_path, drawn, seeds):
+    folder = write_run(tmp_path / "a", seeds=seeds)
+    learning_curve({"a": folder}, tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    _, values = read_scalars(folder).curve("evaluation_return")
+    margin = 0.05 * (values.max() - values.min())
+    np.testing.assert_allclose(axes.get_ylim(), (values.min() - margin, values.max() + margin))
+    (band,) = axes.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.max() > axes.get_ylim()[1]) == (seeds == 3)
+    words = {2: "mean and range of two seeds", 3: "mean and 95 % confidence band"}
+    assert axes.get_legend().get_title().get_text() == words[seeds]
+
+
+def test_a_curve_that_does_not_change_can_be_drawn(tmp_path, drawn):
+    (tmp_path / "a").mkdir()
+    log = ScalarLog(tmp_path / "a" / "scalars.csv", ["return"], seeds=2)
+    log.write(1, 10, {"return": np.ones(2)})
+    log.close()
+    learning_curve({"a": tmp_path / "a"}, tmp_path / "a.png")
+    assert drawn[0].axes[0].get_ylim() == (0.5, 1.5)
+
+
+def configure(folder, env, gradient):
+    memory = {"name": "rtu", "hidden": 4, "layers": 1}
+    agent = {"env": env, "env_options": {}, "memory": memory, "gradient": {"name": gradient}}
+    (folder / "config.json").write_text(json.dumps({"agent": agent}))
+
+
+def test_each_environment_has_its_part_with_what_its_runs_share_above(tmp_path, drawn, capsys):
+    settings = {"a": ("X", "RTRL"), "b": ("Y", "BPTT"), "c": ("X", "BPTT")}
+    runs = {label: write_run(tmp_path / label, seeds=1) for label in settings}
+    for label, given in settings.items():
+        configure(runs[label], *given)
+    words = ["compare", *map(str, runs.values()), "--out", str(tmp_path / "a.png")]
+    assert main(words) == 0
+    left, right = drawn[0].axes
+    assert (left.get_title(), right.get_title()) == ("X: rtu of 4 units", "Y: rtu of 4 units, BPTT")
+    assert [line.get_label() for line in left.get_lines()] == ["a (1 seed)", "c (1 seed)"]
+    colors = [line.get_color() for axes in (left, right) for line in axes.get_lines()]
+    assert len(set(colors)) == 3
+    tables = capsys.readouterr().out.partition("Y: final evaluation_return")
+    assert [x.count("│ 1     │") for x in (tables[0], tables[2])] == [2, 1]
+    assert main([*words, "--title", "mine"]) == 0
+    assert drawn[1].get_suptitle() == "mine" and drawn[1].axes[0].get_title() == left.get_title()

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -211,12 +212,27 @@ def test_a_state_that_is_not_finite_never_replaces_a_checkpoint(tmp_path):
     assert list(state.iteration) == [4] * 6 and np.isfinite(state.learner["position"]).all()
 
 
+def test_what_takes_long_is_said_and_so_is_what_is_rounded(tmp_path, capsys):
+    train(Walk(), tmp_path / "a", steps=101, evaluate_every=0, progress="lines")
+    rounded, compiling, compiled, *lines = capsys.readouterr().out.splitlines()
+    assert rounded == "steps: 200 of each seed, 101 rounded up to 2 iterations of 100"
+    assert compiling == "compiling Walk on t_maze (2 seeds) …"
+    assert re.fullmatch(r"compiled in \d+\.\d s", compiled)
+    assert [line[:5] for line in lines] == [" 50 %", "100 %"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number):
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     interrupt(2, number)
     with pytest.raises(TrainingInterrupted, match="Go on with resume=True") as stopped:
         train(Walk(), tmp_path / "a")
+    path = tmp_path / "a" / "checkpoint.eqx"
+    done = int(re.search(r"after iteration (\d) of 6", stopped.value.where)[1])
+    assert stopped.value.where.endswith(
+        f"({done}00 of 600 steps of each seed), which {path} holds."
+    )
+    assert read_header(path).progress == {"iteration": done, "env_steps": 100 * done}
     assert stopped.value.number == number
     assert (tmp_path / "a" / "learning_curve.png").exists()
     after = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]

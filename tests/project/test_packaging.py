@@ -40,6 +40,11 @@ def test_version_is_the_changelogs_top_entry():
     assert entries[0] == PYPROJECT["version"]
 
 
+def test_version_is_that_of_the_citation():
+    citation = (source.ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, re.M) == [PYPROJECT["version"]]
+
+
 def test_oldest_constraints_are_the_lower_bounds():
     lines = (source.ROOT / ".ci" / "oldest-constraints.txt").read_text().splitlines()
     pins = dict(line.split("#")[0].strip().split("==") for line in lines if "==" in line)

@@ -25,6 +25,7 @@ from agents.cli.envs import Envs
 from agents.cli.evaluate import Evaluate
 from agents.cli.play import Play
 from agents.cli.train import train_command, untold_train_command
+from agents.cli.watch import Watch
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
 
 _SLOW_TO_BEGIN = ("train", "evaluate", "play", "analyze")
@@ -86,7 +87,7 @@ def parse_command(words: Sequence[str]) -> Any:
     typed = list(words[:1]) == ["train"]
     train = train_command(early.algorithm, early.preset) if typed else untold_train_command()
     return tyro.cli(
-        Union[train, Evaluate, Play, Compare, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
+        Union[train, Evaluate, Play, Compare, Watch, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
         prog=program(),
         description="Agents with memory: train them, evaluate them, compare them.\n\n"
         "--version tells the versions of this program and of what it runs on.",

@@ -7,7 +7,11 @@ from typing import Annotated
 import tyro
 
 Run = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
-Runs = tyro.conf.Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
+Runs = tyro.conf.Positional[
+    Annotated[
+        tuple[Path, ...], tyro.conf.arg(metavar="RUN [RUN ...]", help_behavior_hint="(one or more)")
+    ]
+]
 
 
 def labels(runs: Sequence[Path]) -> tuple[str, ...]:

@@ -70,8 +70,9 @@ def sole_writer(folder: Path) -> Iterator[None]:
     `RunFolderError` if another process, or another thread, writes to it already.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    # The system frees it where its holder dies, however that happens.
-    lock = FileLock(folder / LOCK, timeout=0)
+    # The system frees it where its holder dies, however that happens. It is waited for a little:
+    # `has_writer` holds it for an instant.
+    lock = FileLock(folder / LOCK, timeout=0.2)
     try:
         lock.acquire()
     except Timeout:
@@ -82,3 +83,14 @@ def sole_writer(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def has_writer(folder: Path) -> bool:
+    """Tell whether a process writes to a folder now; also where the system does not let one see."""
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True

@@ -1,0 +1,131 @@
+"""`python -m agents watch`: learning curves in the terminal, while runs train."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+
+from agents.cli.runs import Runs, labels
+from agents.cli.words import Command, Count, Switch
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from agents.running.scalars import Scalars
+
+_MOST_WIDE, _MOST_HIGH = 120, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch(Command):
+    """Draw the learning curves of runs in the terminal, until the last of them ends."""
+
+    runs: Runs
+    """The runs' folders."""
+    metric: str = "return"
+    """What to draw: a column of scalars.csv."""
+    smoothing: Count = 1
+    """Average over so many points of each seed."""
+    every: float = 2.0
+    """Seconds between two pictures."""
+    once: Switch = False
+    """Draw what there is, and end."""
+
+    def __call__(self, console: Console) -> None:
+        from rich.console import Group
+        from rich.live import Live
+
+        if not 0 < self.every < float("inf"):
+            raise ValueError(f"--every (={self.every}) must be a number of seconds above 0")
+        if not self.runs:
+            raise ValueError("a RUN must be given")
+        with Live(console=console, auto_refresh=False) as live:
+            while True:
+                began = time.monotonic()
+                seen = dict(zip(labels(self.runs), map(_look, self.runs), strict=True))
+                live.update(Group(*self._picture(seen, console)), refresh=True)
+                if self.once or all(run.state in ("complete", "stopped") for run in seen.values()):
+                    break
+                # Where there is much to read, reading shall not take a core from what trains.
+                time.sleep(max(self.every, 10 * (time.monotonic() - began)))
+        if not console.is_terminal:  # there the last picture has no end of line
+            console.print()
+
+    def _picture(self, seen: "Mapping[str, _Seen]", console: Console) -> "list[Text]":
+        """The title, the curves, and a line for each run."""
+        import numpy as np
+        from rich.text import Text
+
+        from agents.cli.plot import legend, plot
+        from agents.running.outline import common, outline
+        from agents.running.statistics import confidence_band, smooth
+
+        about = str(common([outline(run.config) for run in seen.values()]))
+        title = Text.assemble(
+            (about, "bold"), "  " * bool(about), (self.metric, "dim"), no_wrap=True
+        )
+        curves, said, nothing = {}, [], (np.empty(0), np.empty(0))
+        for label, run in seen.items():
+            curves[label], last = nothing, "–"
+            if run.scalars is not None and not _is_empty(run.scalars, self.metric):
+                steps, values = run.scalars.curve(self.metric)
+                mean, _ = confidence_band(smooth(values, self.smoothing))
+                curves[label], last = (steps, mean), f"{mean[-1]:.3f}"
+            said.append((label, f"{last:>7}  {run.told()}"))
+        height = max(8, min(_MOST_HIGH, console.height - len(seen) - 3))
+        if all(steps.size == 0 for steps, _ in curves.values()):
+            drawn = [Text("nothing to draw yet: no episode has ended", style="dim")]
+        else:
+            drawn = plot(curves, width=min(_MOST_WIDE, console.width - 1), height=height)
+        return [title, *drawn, *legend(said)]
+
+
+class _Seen(NamedTuple):
+    """A run as its folder shows it."""
+
+    config: Mapping[str, Any]
+    scalars: "Scalars | None"
+    state: str
+
+    def told(self) -> str:
+        """How far it has come."""
+        done = int(self.scalars.env_steps[-1]) if self.scalars is not None else 0
+        planned = self.config.get("steps")
+        if not isinstance(planned, int) or not planned:
+            return f"{done:,} steps, {self.state}"
+        return f"{done:,} of {planned:,} steps, {100 * done // planned} %, {self.state}"
+
+
+def _look(folder: Path) -> _Seen:
+    """Look at a run.
+
+    **Raises:**
+
+    `ValueError` if the folder holds no run and no process is about to make one of it.
+    """
+    from agents.running.folder import has_writer
+    from agents.running.outline import read_config
+    from agents.running.scalars import SCALARS, read_scalars
+
+    # In this order: what ends in the meantime has its last rows written before.
+    written = has_writer(folder)
+    config = read_config(folder)
+    scalars = None
+    if not written or (folder / SCALARS).exists():
+        scalars = read_scalars(folder)
+        scalars = scalars if scalars.iteration.size else None
+    planned = config.get("steps")
+    if scalars is not None and isinstance(planned, int) and scalars.env_steps[-1] >= planned:
+        return _Seen(config, scalars, "complete")
+    begins = "compiling" if scalars is None else "training"
+    return _Seen(config, scalars, begins if written else "stopped")
+
+
+def _is_empty(run: "Scalars", metric: str) -> bool:
+    """Whether a metric of this run has no value yet."""
+    import numpy as np
+
+    return metric in run.metrics and bool(np.isnan(run.metrics[metric]).all())

@@ -41,7 +41,7 @@ def test_a_straight_line_goes_from_corner_to_corner():
 
 
 def test_the_axes_carry_round_numbers():
-    lines = drawn([0.0, 1.0], xs=[0, 3e6], width=60, height=14)
+    lines = drawn([0.0, 1.0], xs=[0, 3e6], width=100, height=14)
     marks = {line.partition("┤")[0].strip() for line in lines if "┤" in line}
     assert marks == {"0", "0.5", "1"}
     assert lines[0].startswith("   1┤") and lines[-3].startswith("   0┤")

@@ -24,8 +24,7 @@ class AgentCase:
     """An agent, small.
 
     - `words`: the same from the command line.
-    - `solver`: one that solves a T-maze within `steps`, and `memoryless`, the same without memory;
-      `None` for agents that cannot have one.
+    - `solver`: one that solves a T-maze within `steps`; `None` for agents that cannot have one.
     - `first`: whether the row is its class's first: some tests are of the class.
     """
 
@@ -33,7 +32,6 @@ class AgentCase:
     agent: AbstractAgent
     words: str
     solver: AbstractAgent | None = None
-    memoryless: AbstractAgent | None = None
     steps: int = 0
     first: bool = False
 
@@ -49,8 +47,7 @@ def _ppo(name, gradient, words, first=False):
         name,
         agent,
         f"--algorithm ppo {_WORDS} {flags} --hidden 5 {words}",
-        solver=_ppo_solver("rtu", gradient) if first else None,
-        memoryless=_ppo_solver("mlp", gradient) if first else None,
+        solver=_ppo_solver(gradient) if first else None,
         steps=12_000,
         first=first,
     )
@@ -83,11 +80,11 @@ def _ppo_in_full():
     return AgentCase("ppo in full", agent, re.sub(" True", "", words))
 
 
-def _ppo_solver(memory, gradient):
+def _ppo_solver(gradient):
     return agents.PPO(
         env="t_maze",
         env_options={"corridor": 1},
-        memory=zoo.spec(memory, hidden=16),
+        memory=zoo.spec("rtu", hidden=16),
         gradient=gradient,
         num_envs=32,
         rollout_length=16,
@@ -106,18 +103,17 @@ def _r2ac(name, memory, gradient, words, first=False, memory_options=None):
         name,
         agent,
         f"--algorithm r2ac {_WORDS} {flags} --memory {memory} --hidden 5 {words}",
-        solver=_r2ac_solver("rtu") if first else None,
-        memoryless=_r2ac_solver("mlp") if first else None,
+        solver=_r2ac_solver() if first else None,
         steps=60_000,
         first=first,
     )
 
 
-def _r2ac_solver(memory):
+def _r2ac_solver():
     return agents.R2AC(
         env="t_maze",
         env_options={"corridor": 1},
-        memory=zoo.spec(memory, hidden=16),
+        memory=zoo.spec("rtu", hidden=16),
         reward_clip=None,
         learning_rate=3e-3,
     )
@@ -134,18 +130,17 @@ def _pqn(name, gradient, words, first=False):
         name,
         agent,
         f"--algorithm pqn {_WORDS} {flags} --hidden 5 {words}",
-        solver=_pqn_solver("rtu", gradient) if first else None,
-        memoryless=_pqn_solver("mlp", gradient) if first else None,
+        solver=_pqn_solver(gradient),
         steps=40_000,
         first=first,
     )
 
 
-def _pqn_solver(memory, gradient):
+def _pqn_solver(gradient):
     return agents.PQN(
         env="t_maze",
         env_options={"corridor": 1, "max_steps_in_episode": 20},
-        memory=zoo.spec(memory, hidden=16),
+        memory=zoo.spec("rtu", hidden=16),
         gradient=gradient,
         num_envs=32,
         rollout_length=16,
@@ -170,18 +165,17 @@ def _dqn(name, sampling, first=False):
         name,
         agent,
         f"--algorithm dqn {_WORDS} {flags} --hidden 5 --sampling {sampling}",
-        solver=_dqn_solver("rtu", sampling),
-        memoryless=_dqn_solver("mlp", sampling) if first else None,
+        solver=_dqn_solver(sampling),
         steps=16_000,
         first=first,
     )
 
 
-def _dqn_solver(memory, sampling):
+def _dqn_solver(sampling):
     return agents.DQN(
         env="t_maze",
         env_options={"corridor": 1, "max_steps_in_episode": 20},
-        memory=zoo.spec(memory, hidden=16),
+        memory=zoo.spec("rtu", hidden=16),
         sampling=sampling,
         num_envs=8,
         rollout_length=16,
@@ -214,21 +208,20 @@ def _actor_critic(kind, sampling):
         f"{name} {sampling}",
         agent,
         f"--algorithm {name} {words} {flags} --hidden 5 --sampling {sampling}",
-        solver=_actor_critic_solver(kind, "rtu"),
-        memoryless=_actor_critic_solver(kind, "mlp"),
+        solver=_actor_critic_solver(kind),
         steps=28_000,
         first=True,
     )
 
 
-def _actor_critic_solver(kind, memory):
+def _actor_critic_solver(kind):
     # Small noise seldom makes another number the greatest.
     noise = {"noise": 0.5} if kind is agents.TD3 else {}
     with steered_t_maze_has_a_name():
         return kind(
             env=STEERED,
             env_options={"corridor": 1, "max_steps_in_episode": 20},
-            memory=zoo.spec(memory, hidden=16),
+            memory=zoo.spec("rtu", hidden=16),
             num_envs=8,
             rollout_length=16,
             updates=8,
@@ -258,32 +251,25 @@ def _tabular(name, rule, first=False):
         agent,
         f"--algorithm tabular {_WORDS} --rule {rule} --trace-decay 0.8 --rollout-length 40",
         solver=solver,
-        memoryless=agents.Tabular(env="t_maze", env_options=options, rule=rule, epsilon=0.05)
-        if first
-        else None,
         steps=20_000,
         first=first,
     )
 
 
 def _tabular_actor_critic():
-    options = {"corridor": 1, "max_steps_in_episode": 20}
-
-    def solver(memory):
-        return agents.TabularActorCritic(
-            env="t_maze",
-            env_options=options | {"external_memory": memory},
-            unroll_length=20,
-            policy_rate=0.5,
-            value_rate=0.1,
-        )
+    solver = agents.TabularActorCritic(
+        env="t_maze",
+        env_options={"corridor": 1, "max_steps_in_episode": 20, "external_memory": "O1"},
+        unroll_length=20,
+        policy_rate=0.5,
+        value_rate=0.1,
+    )
 
     return AgentCase(
         "tabular actor-critic",
         agents.TabularActorCritic(**_TASK, unroll_length=4, updates=10),
         f"--algorithm tabular_actor_critic {_WORDS} --unroll-length 4 --updates 10",
-        solver=solver("O1"),
-        memoryless=solver("B0"),
+        solver=solver,
         steps=100_000,
         first=True,
     )
@@ -305,8 +291,7 @@ def _streaming_ac(name, options, words, first=False):
         name,
         agent,
         f"--algorithm streaming_ac {_WORDS} --hidden 5 {flags} {words}",
-        solver=_streaming_ac_solver("rtu") if first else None,
-        memoryless=_streaming_ac_solver("mlp") if first else None,
+        solver=_streaming_ac_solver() if first else None,
         steps=12_000,
         first=first,
     )
@@ -322,18 +307,17 @@ def _streaming_q(name, rule, first=False):
         name,
         agent,
         f"--algorithm streaming_q {_WORDS} --hidden 5 {flags} --num-envs 2 --rule {rule}",
-        solver=_streaming_q_solver(rule, "rtu"),
-        memoryless=_streaming_q_solver(rule, "mlp") if first else None,
+        solver=_streaming_q_solver(rule),
         steps=12_000,
         first=first,
     )
 
 
-def _streaming_q_solver(rule, memory):
+def _streaming_q_solver(rule):
     return agents.StreamingQ(
         env="t_maze",
         env_options={"corridor": 1},
-        memory=zoo.spec(memory, hidden=8),
+        memory=zoo.spec("rtu", hidden=8),
         rule=rule,
         head_size=16,
         adaptive=True,
@@ -343,11 +327,11 @@ def _streaming_q_solver(rule, memory):
     )
 
 
-def _streaming_ac_solver(memory):
+def _streaming_ac_solver():
     return agents.StreamingAC(
         env="t_maze",
         env_options={"corridor": 1},
-        memory=zoo.spec(memory, hidden=8),
+        memory=zoo.spec("rtu", hidden=8),
         head_size=16,
         adaptive=True,
         discount=0.9,
@@ -384,7 +368,6 @@ CASES = [
     _ppo_in_full(),
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
     _r2ac("r2ac rtrl", "elstm", agents.RTRL(segment=None), "", first=True),
-    _r2ac("r2ac tbptt", "lstm", agents.TBPTT(8), "--gradient tbptt --segment 8"),
     _r2ac(
         "r2ac snap1",
         "felstm",
@@ -393,14 +376,11 @@ CASES = [
         memory_options={"sensitivity": "snap1"},
     ),
     _pqn("pqn rtrl", agents.RTRL(4), "--gradient rtrl --segment 4", first=True),
-    _pqn("pqn tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
-    _pqn("pqn bptt", agents.BPTT(), "--gradient bptt"),
     _dqn("dqn tape", "tape", first=True),
     _dqn("dqn burn_in", "burn_in"),
     _actor_critic(agents.SAC, "tape"),
     _actor_critic(agents.TD3, "zero"),
     _tabular("sarsa", "sarsa", first=True),
-    _tabular("q_learning", "q_learning"),
     _tabular_actor_critic(),
     _streaming_td(
         "td rtrl",
@@ -418,11 +398,6 @@ CASES = [
         {"num_envs": 2, "adaptive": True},
         "--num-envs 2 --adaptive --gradient rtrl",
         True,
-    ),
-    _streaming_ac(
-        "ac tbptt",
-        {"gradient": agents.TBPTT(2), "previous_reward": True},
-        "--previous-reward --gradient tbptt --segment 2",
     ),
     _streaming_q("streaming q", "q", first=True),
     _streaming_q("streaming sarsa", "sarsa"),

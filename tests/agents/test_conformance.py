@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import agents
+import zoo
 from agents.acting import evaluate
 from agents.cli import main
 from agents.running import TrainingInterrupted, load_run
@@ -243,6 +244,8 @@ def test_it_learns_what_no_policy_without_memory_can(case, float32):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [case for case in CASES if case.memoryless], ids=by_name)
-def test_without_a_memory_it_does_not(case, float32):
-    assert learned(case.memoryless, case.steps) < MEMORYLESS + 0.4
+def test_without_a_memory_it_does_not(float32):
+    """Which no agent can: the task is what the test above takes it for."""
+    (case,) = (case for case in CASES if case.name == "ppo rtrl")
+    memoryless = dataclasses.replace(case.solver, memory=zoo.spec("mlp", hidden=16))
+    assert learned(memoryless, case.steps) < MEMORYLESS + 0.4

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.cli.runs import Run
-from agents.cli.words import CompilingCommand, Count
+from agents.cli.words import CompilingCommand, Count, Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Analyze(CompilingCommand):
     """Of the sensitivity, that the value memory has to hold."""
     reward_memory_length: Count | None = None
     """How many of the newest observations the reward depends on, to be drawn as well."""
-    seed: int = 0
+    seed: Seed = 0
     """Root of the randomness."""
 
     def __call__(self, console: Console) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from agents.cli.runs import Run
-from agents.cli.words import CompilingCommand, Count, Switch
+from agents.cli.words import CompilingCommand, Count, Seed, Switch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class Evaluate(CompilingCommand):
     """The run's folder."""
     episodes: Count = 256
     """Episodes for each seed."""
-    seed: int = 0
+    seed: Seed = 0
     """Root of the randomness."""
     greedy: Switch = False
     """Take the most probable action (the default)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
-from agents.cli.words import CompilingCommand, Count, KeyValues, Switch, parse_options
+from agents.cli.words import CompilingCommand, Count, KeyValues, Seed, Switch, parse_options
 
 if TYPE_CHECKING:
     from gymnax.environments.environment import Environment
@@ -35,7 +35,7 @@ class Play(CompilingCommand):
     """Episodes to play."""
     steps: Count = 500
     """Steps at most, in all episodes together."""
-    seed: int = 0
+    seed: Seed = 0
     """Root of the randomness."""
     fps: float | None = None
     """Frames per second of a GIF, from 0.1 to 50; 5 by default."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from agents.cli.words import CompilingCommand, Count, Switch
+from agents.cli.words import CompilingCommand, Count, Seed, Switch
 
 if TYPE_CHECKING:
     from agents.agent import AbstractAgent
@@ -27,7 +27,7 @@ class RunOptions:
     """Environment steps for each seed, such as 1e6; with --resume it may be larger than before."""
     seeds: Count = 1
     """Seeds trained side by side."""
-    seed: int = 0
+    seed: Seed = 0
     """Root of all randomness."""
     resume: Switch = False
     """Go on from the checkpoint in --out."""

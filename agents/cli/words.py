@@ -1,6 +1,7 @@
 """Words of the command line as values; nothing here takes long to import."""
 
 import ast
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -30,12 +31,37 @@ def parse_count(text: str) -> int:
     return count
 
 
+def parse_seed(text: str) -> int:
+    """Read the root of some randomness.
+
+    **Raises:**
+
+    `ValueError` if it is not a whole number of 32 bits: beyond, seeds give the same numbers.
+    """
+    with contextlib.suppress(ValueError):
+        seed = parse_count(text)
+        if 0 <= seed < 2**32:
+            return seed
+    raise ValueError(f"{text!r} is not a whole number from 0 to {2**32 - 1}")
+
+
 Count = Annotated[
     int,
     tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="INT",
         instance_from_str=lambda texts: parse_count(texts[0]),
+        is_instance=lambda x: isinstance(x, int),
+        str_from_instance=lambda x: [str(x)],
+    ),
+]
+
+Seed = Annotated[
+    int,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda texts: parse_seed(texts[0]),
         is_instance=lambda x: isinstance(x, int),
         str_from_instance=lambda x: [str(x)],
     ),

@@ -17,7 +17,7 @@ from agents.algorithms import agent_class
 from agents.cli import main
 from agents.cli.main import parse_command
 from agents.cli.options import field_docs, make_agent
-from agents.cli.words import parse_count, parse_options
+from agents.cli.words import parse_count, parse_options, parse_seed
 
 SMALL = shlex.split(
     "train --env RepeatFirstEasy --hidden 4 --encoder-size 4 --head-size 4 --num-envs 2 "
@@ -335,6 +335,17 @@ def test_wrong_words_show_the_usage(capsys):
         main(["train", "--env", "RepeatFirst", "--out", "x", "--steps", "many"])
     assert left.value.code == 2
     assert "'many' is not a whole number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["-1", "4294967296", "1e99", "x", "1.5"])
+def test_a_seed_is_of_32_bits(text, capsys):
+    for words in ("train --env gravity --out x", "evaluate x", "play --out x.gif", "analyze x"):
+        with pytest.raises(SystemExit) as left:
+            main([*words.split(), "--seed", text])
+        assert left.value.code == 2
+        error = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert f"Error parsing --seed: '{text}' is not a whole number from 0 to 4294967295" in error
+    assert parse_seed("4_294_967_295") == 2**32 - 1
 
 
 def test_all_errors_keep_their_traceback_if_asked(monkeypatch):

@@ -21,6 +21,7 @@ from benchmarks import (
     replay,
     returns,
     scans,
+    start,
     streaming,
 )
 from benchmarks import envs as environments
@@ -256,3 +257,9 @@ def test_measurements_are_medians_of_what_ran(float32):
     assert (m.argument_bytes, m.output_bytes) == (32, 32)
     assert _measure.copy_seconds(1 << 12, budget=_measure.QUICK) > 0
     assert "cpu" in _measure.device() or jax.default_backend() != "cpu"
+
+
+@pytest.mark.slow
+def test_start():
+    (row,) = start.run(start.Options(quick=True))["start"]
+    assert row["start"] == "--help" and row["wall s"] > 0 and row["processor s"] > 0

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
-# `gru` or `gru sensitivity=rflo` in a cell of a table.
-_NAME = re.compile(r"<td(?P<style>[^>]*)><code>(?P<name>\w+)(?P<options>(?: [^<]*)?)</code></td>")
+_CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)  # of a table
+# `gru`, or `gru sensitivity=rflo`
+_NAME = re.compile(r"<code>(?P<name>\w+)(?: (?P<options>[^<]*))?</code>")
 
 
 def anchors() -> dict[str, str]:
@@ -40,7 +41,9 @@ def on_page_content(content: str, page, **_) -> str:
             return match[0]
         # mkdocs-autorefs, which mkdocstrings brings, turns it into a link once all pages are read.
         reference = f'<autoref identifier="{_ANCHORS[name]}"><code>{name}</code></autoref>'
-        rest = f" <code>{options.strip()}</code>" if options else ""
-        return f"<td{match['style']}>{reference}{rest}</td>"
+        return f"{reference} <code>{options}</code>" if options else reference
 
-    return _NAME.sub(link, content)
+    def link_all(match: re.Match) -> str:
+        return match[0] if "<a " in match[0] else _NAME.sub(link, match[0])
+
+    return _CELL.sub(link_all, content)

@@ -27,7 +27,7 @@ STAMP := $(VENV)/.trace-zoo
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
     $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
 
-.PHONY: help train test test-slow test-all docs serve lint format bench mutants clean
+.PHONY: help train test test-slow test-all docs serve lint format bench mutants dist clean
 
 help:
 	@echo "make train     train an RTU with RTRL on RepeatPreviousEasy (STEPS, SEEDS, OUT)"
@@ -37,6 +37,7 @@ help:
 	@echo "make docs      build the documentation into site/ (make serve: watch it)"
 	@echo "make bench     the benchmarks"
 	@echo "make mutants   how many of SAMPLE small changes of the source the quick tests notice"
+	@echo "make dist      wheel and source distribution into dist/, checked by twine"
 	@echo "make clean     remove caches and build products; keeps runs/ and $(VENV)"
 
 $(BIN)/python:
@@ -91,6 +92,11 @@ bench: $(STAMP)-bench
 
 mutants: $(STAMP)-test
 	$(BIN)/python -m tests.mutants --sample $(SAMPLE) --seed $(SEED)
+
+dist: $(STAMP)-release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:
 	rm -rf build dist site .cache .pytest_cache .ruff_cache .hypothesis

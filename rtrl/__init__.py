@@ -1,5 +1,6 @@
 """Forward-mode sensitivities of a recurrence, derived from its update by autodiff."""
 
+from rtrl import _own_scan as _own_scan
 from rtrl.accumulate import accumulate as accumulate
 from rtrl.choices import RFLO as RFLO
 from rtrl.choices import AbstractSensitivity as AbstractSensitivity

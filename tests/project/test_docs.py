@@ -5,7 +5,9 @@ import functools
 import importlib
 import importlib.util
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,6 +83,26 @@ def test_a_notebook_has_all_that_its_tutorial_has(page: Path):
     assert sum('html="1"' in options for options, _ in blocks) == sum(
         cell.startswith("*") and cell.endswith("*") for cell in cells["markdown"]
     )
+
+
+@pytest.mark.slow
+def test_a_notebook_runs_without_the_site(tmp_path: Path):
+    """The others do too: their cells are what the pages execute."""
+    page = (DOCS / "tutorials" / "tape-against-segments.md").read_text()
+    code = [cell.source for cell in _hook("notebooks").cells(page) if cell.kind == "code"]
+    path = os.pathsep.join(filter(None, [str(source.ROOT), os.environ.get("PYTHONPATH")]))
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "\n".join([*code, "assert 'docs' not in __import__('sys').modules"]),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0 and "complete episodes: 3" in run.stdout, run.stderr[-4000:]
 
 
 def test_a_notebook_shows_what_the_page_shows():

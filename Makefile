@@ -89,6 +89,7 @@ bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.zoo
 	$(BIN)/python -m benchmarks.depth
 	$(BIN)/python -m benchmarks.envs
+	$(BIN)/python -m benchmarks.start
 
 mutants: $(STAMP)-test
 	$(BIN)/python -m tests.mutants --sample $(SAMPLE) --seed $(SEED)

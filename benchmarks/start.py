@@ -1,8 +1,9 @@
 """How long the command line takes until it says something, and until it trains.
 
-Wall time and the processor's time of fresh processes, medians: until `--help` is printed, until the
-first words of `train`, and until its first iteration is done, at first with nothing compiled, then
-with the programs that the start before has kept.
+Wall time and the processor's time of fresh processes, the least of several, because other work on
+the machine only adds: until `--help` is printed; until `train` says its first words, that it
+compiles, that it has compiled, and that an iteration is done. The first of these trainings finds
+nothing kept from a start before, the others what the first has kept.
 
     python -m benchmarks.start --markdown
 """
@@ -11,14 +12,15 @@ import os
 import resource
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import tyro
 
 from benchmarks._measure import Output, Row, heading
@@ -28,6 +30,12 @@ TRAIN = (
     "--env RepeatPreviousEasy --memory rtu --hidden 96 --gradient rtrl --segment 8 --steps 1e6 "
     "--seeds 3 --progress lines"
 )
+TOLD = {
+    "first words": "trace-zoo",
+    "compiling": "compiling",
+    "compiled": "compiled in",
+    "first iteration done": "iteration 1/",
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,12 @@ def help_seconds(command: str) -> tuple[float, float]:
     return time.perf_counter() - began, _processor_seconds() - before
 
 
-def train_seconds(words: str, folder: Path) -> dict[str, float]:
-    """Seconds until a training's first words, and until its first iteration is done."""
+def train_seconds(words: str, folder: Path) -> dict[str, tuple[float, float]]:
+    """The same until a training's first words, and until it says each of what follows."""
     shutil.rmtree(folder / "run", ignore_errors=True)
     command = [sys.executable, "-m", "agents", "train", *shlex.split(words)]
     began, found = time.perf_counter(), {}
-    process = subprocess.Popen(
+    process = psutil.Popen(
         [*command, "--out", str(folder / "run")],
         env={
             **{name: x for name, x in os.environ.items() if not name.startswith("JAX_")},
@@ -67,17 +75,22 @@ def train_seconds(words: str, folder: Path) -> dict[str, float]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert process.stdout is not None
     for line in process.stdout:
-        found.setdefault("first words", time.perf_counter() - began)
-        for what, words_said in (("compiling", "compiling"), ("first iteration", "iteration 1/")):
-            if words_said in line:
-                found[what] = time.perf_counter() - began
-        if "first iteration" in found:
+        used = process.cpu_times()
+        seconds = time.perf_counter() - began, used.user + used.system
+        for what, text in TOLD.items():
+            if text in line:
+                found[what] = seconds
+        if len(found) == len(TOLD):
             break
     process.kill()
     process.wait()
     return found
+
+
+def _row(start: str, seconds: Sequence[tuple[float, float]]) -> Row:
+    wall, processor = zip(*seconds, strict=True)
+    return {"start": start, "wall s": min(wall), "processor s": min(processor)}
 
 
 def _processor_seconds() -> float:
@@ -98,16 +111,16 @@ def run(options: Options) -> dict[str, list[Row]]:
     rows: list[Row] = []
     for command in commands:
         help_seconds(command)  # compiles bytecode and brings files from the disk
-        wall, processor = zip(*(help_seconds(command) for _ in range(repeats)), strict=True)
-        median = {"wall s": statistics.median(wall), "processor s": statistics.median(processor)}
-        rows.append({"start": " ".join(filter(None, (command, "--help"))), **median})
+        starts = [help_seconds(command) for _ in range(repeats)]
+        rows.append(_row(" ".join(filter(None, (command, "--help"))), starts))
     if not options.quick:
         with tempfile.TemporaryDirectory() as folder:
-            starts = [train_seconds(options.train, Path(folder)) for _ in range(1 + repeats)]
-        for what in starts[0]:
-            again = statistics.median(start[what] for start in starts[1:])
-            rows.append({"start": f"train: {what}, the first time", "wall s": starts[0][what]})
-            rows.append({"start": f"train: {what}, from then on", "wall s": again})
+            first, *others = [
+                train_seconds(options.train, Path(folder)) for _ in range(1 + repeats)
+            ]
+        for what in TOLD:
+            rows.append(_row(f"train, nothing kept: {what}", [first[what]]))
+            rows.append(_row(f"train, programs kept: {what}", [start[what] for start in others]))
     options.output.table(heading("Seconds of fresh processes"), rows)
     options.output.save({"start": rows})
     return {"start": rows}

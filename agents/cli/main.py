@@ -55,9 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.print(f"{stopped.where} To go on:\n{_again(words)}", markup=False, highlight=False)
         return 128 + stopped.number
     except KeyboardInterrupt:
-        saved = _saved(early.out) if words[:1] == ["train"] else ""
-        after = f"{saved} To go on:\n{_again(words)}" if saved else ""
-        errors.print(f"stopped at once. {after}".strip(), markup=False, highlight=False)
+        left = _left(words, Path(early.out)) if words[:1] == ["train"] and early.out else ""
+        errors.print(f"stopped at once{left}", markup=False, highlight=False)
         return 130
     except (ValueError, OSError, ImportError, MemoryError, TrainingDiverged) as error:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
@@ -138,17 +137,17 @@ def _again(words: Sequence[str]) -> str:
     return f"{program()} {shlex.join([*rest, '--resume'])}"
 
 
-def _saved(out: str | None) -> str:
-    """What a training that was cut off has left behind; empty for nothing."""
+def _left(words: Sequence[str], out: Path) -> str:
+    """What a training that was stopped at once has left behind, and how to go on."""
     from agents.running.folder import CHECKPOINT
 
-    path = Path(out or "") / CHECKPOINT
-    if out is None or not path.exists():
-        return ""
-    from agents.running.checkpoint import CheckpointError, read_header
+    path = out / CHECKPOINT
+    if not path.exists():
+        return ": nothing was saved, the same command begins anew"
+    from agents.running.checkpoint import CheckpointError, progress_of, read_header
 
     try:
-        done = read_header(path).progress
-    except CheckpointError:
-        return ""
-    return f"{path} holds iteration {done['iteration']} ({done['env_steps']:,} steps of each seed)."
+        iteration = progress_of(path, read_header(path).progress)
+    except CheckpointError as error:
+        return f". {error}"
+    return f". {path} holds iteration {iteration}. To go on:\n{_again(words)}"

@@ -235,7 +235,7 @@ def failing(error):
     ("error", "code", "message"),
     [
         (agents.TrainingDiverged("training diverged in iteration 4"), 2, "diverged in iteration 4"),
-        (KeyboardInterrupt(), 130, "stopped at once.\n"),
+        (KeyboardInterrupt(), 130, "stopped at once\n"),
         (AssertionError("a bug"), None, None),
     ],
 )

@@ -47,12 +47,13 @@ def test_a_training_stopped_at_once_says_what_it_left(stopping, tmp_path, capsys
     stopping(KeyboardInterrupt())
     words = ["train", "--env", "gravity", "--out", str(tmp_path), "--progress", "none"]
     assert main(words) == 130
-    assert capsys.readouterr().err == "stopped at once.\n"
+    left = "stopped at once: nothing was saved, the same command begins anew\n"
+    assert capsys.readouterr().err == left
     path, done = tmp_path / "checkpoint.eqx", {"iteration": 3, "env_steps": 3000}
     checkpoint.save(path, {}, config={}, progress=done)
     assert main([*words, "--resume"]) == 130
     assert capsys.readouterr().err.splitlines() == [
-        f"stopped at once. {path} holds iteration 3 (3,000 steps of each seed). To go on:",
+        f"stopped at once. {path} holds iteration 3. To go on:",
         f"python -m agents train --env gravity --out {tmp_path} --progress none --resume",
     ]
 

@@ -221,8 +221,23 @@ def test_what_takes_long_is_said_and_so_is_what_is_rounded(tmp_path, capsys):
     assert [line[:5] for line in lines] == [" 50 %", "100 %"]
 
 
+@pytest.fixture
+def hangup():
+    """A function that handles SIGHUP, which is ignored where the tests run under nohup."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield lambda handler: signal.signal(signal.SIGHUP, handler)
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_the_end_of_the_terminal_stays_ignored_under_nohup(tmp_path, interrupt, hangup):
+    hangup(signal.SIG_IGN)
+    interrupt(2, signal.SIGHUP)
+    assert train(Walk(), tmp_path / "a").iterations == 6
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number):
+def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number, hangup):
+    hangup(signal.SIG_DFL)
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     interrupt(2, number)
     with pytest.raises(TrainingInterrupted, match="Go on with resume=True") as stopped:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from benchmarks import (
     _measure,
     _online,
     _packages,
+    conditioning,
     depth,
     gradients,
     learning,
@@ -89,6 +91,20 @@ def test_returns(float32):
     rows = returns.run(returns.Options(quick=True))
     assert [row["what"] for row in rows] == ["discounted returns", "advantages"]
     _check_ratios(rows)
+
+
+@pytest.mark.slow
+def test_conditioning(float32, tmp_path):
+    """Rows that are done are not measured again."""
+    names, path = ("TD(.9)", "no memory"), tmp_path / "errors.csv"
+    options = conditioning.Options(rows=names[:1], seeds=2, steps=200, out=path)
+    first = conditioning.run(options)
+    assert first["TD(.9)"].shape == (10, 2)
+    second = conditioning.run(replace(options, rows=names))
+    assert list(second) == ["no memory"]
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    assert [line[0] for line in lines] == ["row", "TD(.9)", "TD(.9)", "no memory", "no memory"]
+    np.testing.assert_allclose([float(x) for x in lines[1][3:]], first["TD(.9)"][:, 0], atol=1e-5)
 
 
 @pytest.mark.slow

@@ -1,0 +1,125 @@
+"""Errors of `agents.StreamingTD` on trace conditioning, setting by setting.
+
+`python -m benchmarks.conditioning`. Each row is one change of settings, ten seeds side by side,
+each with parameters of its own. The mean squared error against the discounted return goes to a CSV
+file, a line for each seed, as soon as a row is done. `--rows "TD(.9)" "TD(0)"` takes some rows
+only.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import tyro
+
+import agents
+import zoo
+
+# A learned phase that starts within half a radian per step.
+_SLOW = {"r_min": 0.5, "max_phase": 0.5}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What differs from an RTU of 20 units, TD(.9), RTRL, Adam 1e-3, 200,000 steps, E = 10."""
+
+    memory: dict[str, Any]
+    settings: dict[str, Any]
+    steps: int = 200_000
+    expected_isi: int = 10
+
+
+def _row(memory: dict[str, Any] | None = None, steps=200_000, expected_isi=10, **settings) -> Row:
+    return Row(memory or {}, settings, steps, expected_isi)
+
+
+ROWS = {
+    "TD(.9)": _row(),
+    "TD(.9), slow phases": _row(_SLOW),
+    "TD(.9), slow phases, longer": _row(_SLOW, steps=2_000_000),
+    "TD(.9), slow phases, Adam 3e-4": _row(_SLOW, steps=400_000, learning_rate=3e-4),
+    "TD(.9), slow phases, E = 20": _row(_SLOW, expected_isi=20),
+    "TD(.9), slow phases, E = 30": _row(_SLOW, expected_isi=30),
+    "TD(.9), slow phases, TBPTT(1)": _row(_SLOW, gradient=agents.TBPTT(1)),
+    "TD(0)": _row(trace_decay=0.0),
+    "TD(0), slow phases": _row(_SLOW, trace_decay=0.0),
+    "GRU, TBPTT(5)": _row({"name": "gru", "hidden": 4}, gradient=agents.TBPTT(5)),
+    "LRU, TBPTT(5)": _row({"name": "lru", "hidden": 6}, gradient=agents.TBPTT(5)),
+    "no memory": _row({"name": "mlp", "hidden": 20}, gradient=agents.TBPTT(1)),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Sizes and output."""
+
+    rows: tuple[str, ...] = tuple(ROWS)
+    """Names of rows."""
+    seeds: int = 10
+    """Seeds of every row."""
+    steps: int | None = None
+    """Steps of every seed; by default those of the row."""
+    out: Path = Path("docs/assets/trace-conditioning.csv")
+    """The numbers. Rows that stand in it already are not measured again."""
+
+
+def run(options: Options) -> dict[str, np.ndarray]:
+    """Train, and write the numbers.
+
+    **Arguments:**
+
+    - `options`: see `Options`.
+
+    **Returns:**
+
+    By row, the errors of every tenth of the steps, `[10, seeds]`.
+    """
+    known = options.out.read_text() if options.out.exists() else ""
+    done = {line[0] for line in csv.reader(known.splitlines()[1:])}
+    errors = {}
+    with options.out.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if not known:
+            writer.writerow(["row", "steps", "seed", *(f"tenth {i}" for i in range(1, 11))])
+        for name in options.rows:
+            if name in done:
+                continue
+            steps = options.steps or ROWS[name].steps
+            errors[name] = measure(ROWS[name], steps, options.seeds)
+            for seed, tenths in enumerate(errors[name].T):
+                writer.writerow([name, steps, seed, *(f"{error:.5f}" for error in tenths)])
+            file.flush()
+            last, all_steps = errors[name][-1], errors[name].mean()
+            spread = last.std(ddof=1) / np.sqrt(len(last))
+            print(
+                f"{name}, {steps:,} steps: {last.mean():.4f} ± {spread:.4f} in the last tenth, "
+                f"{all_steps:.4f} over all",
+                flush=True,
+            )
+    return errors
+
+
+def measure(row: Row, steps: int, seeds: int) -> np.ndarray:
+    """One row's errors, `[10, seeds]`."""
+    agent = agents.StreamingTD(
+        env="trace_conditioning",
+        env_options={"expected_isi": row.expected_isi},
+        memory=zoo.spec(**{"name": "rtu", "hidden": 20} | row.memory),
+        rollout_length=steps // 10,
+        **row.settings,
+    )
+    keys = jax.random.split(jax.random.key(0), seeds)
+    state = jax.jit(jax.vmap(lambda key: agent.init(key=key)))(keys)
+    iterate = jax.jit(jax.vmap(agent.iterate), donate_argnums=0)
+    errors = []
+    for _ in range(10):
+        state, report = iterate(state)
+        errors.append(np.asarray(report.metrics["return_error"]))
+    return np.stack(errors)
+
+
+if __name__ == "__main__":
+    run(tyro.cli(Options, description=__doc__))

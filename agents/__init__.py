@@ -6,7 +6,13 @@ from agents import gymnax_import as gymnax_import
 from agents.lazy import attach
 
 if TYPE_CHECKING:
+    from agents import acting as acting
+    from agents import algorithms as algorithms
+    from agents import analysis as analysis
     from agents import envs as envs
+    from agents import learning as learning
+    from agents import networks as networks
+    from agents import running as running
     from agents.acting import Policy as Policy
     from agents.agent import AbstractAgent as AbstractAgent
     from agents.agent import AgentState as AgentState
@@ -32,6 +38,6 @@ if TYPE_CHECKING:
     from agents.running.load import load_policy as load_policy
     from agents.running.train import TrainResult as TrainResult
     from agents.running.train import train as train
-
-# The command line begins with this package: it has to speak before what takes seconds is imported.
-__getattr__, __dir__, __all__ = attach(__name__)
+else:
+    # The command line begins with this package: it has to speak before what takes seconds is there.
+    __getattr__, __dir__, __all__ = attach(__name__)

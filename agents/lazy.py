@@ -14,12 +14,12 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     ```python
     if TYPE_CHECKING:
         from agents.algorithms import PPO as PPO
-
-    __getattr__, __dir__, __all__ = attach(__name__)
+    else:
+        __getattr__, __dir__, __all__ = attach(__name__)
     ```
 
-    The names are those that stand in its `if TYPE_CHECKING`, so that type checkers, editors and the
-    program read one list.
+    The names are those that stand under `if TYPE_CHECKING`: type checkers, editors and the program
+    read one list, and a name that is not there is an error to all of them.
 
     **Arguments:**
 

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
     from agents.running.load import load_run as load_run
     from agents.running.scalars import ScalarsError as ScalarsError
     from agents.running.train import TrainResult as TrainResult
-
-# Not `train`, which is the module of that name here, and `agents.train` to everybody.
-__getattr__, __dir__, __all__ = attach(__name__)
+else:
+    # Not `train`, which is the module of that name here, and `agents.train` to everybody.
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -110,6 +110,7 @@ def without_cache(monkeypatch):
     before = {name: getattr(jax.config, name) for name in names}
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     jax.config.update("jax_compilation_cache_dir", None)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
     yield
     for name, value in before.items():
         jax.config.update(name, value)
@@ -126,6 +127,7 @@ def test_programs_are_kept_unless_the_user_says_otherwise(without_cache, monkeyp
     assert jax.config.jax_compilation_cache_dir == str(folder)
     assert folder.is_dir() and folder.stat().st_mode & 0o077 == 0
     assert jax.config.jax_compilation_cache_max_size == size
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == 0.1
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "other"))
     cache.keep_compiled()
     assert jax.config.jax_compilation_cache_dir == str(folder)

@@ -219,6 +219,8 @@ def test_what_takes_long_is_said_and_so_is_what_is_rounded(tmp_path, capsys):
     assert compiling == "compiling Walk on t_maze (2 seeds) …"
     assert re.fullmatch(r"compiled in \d+\.\d s", compiled)
     assert [line[:5] for line in lines] == [" 50 %", "100 %"]
+    train(Walk(), tmp_path / "a", steps=200, evaluate_every=0, progress="lines", resume=True)
+    assert capsys.readouterr().out.splitlines()[0] == compiling
 
 
 @pytest.fixture

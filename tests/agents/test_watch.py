@@ -40,6 +40,10 @@ def test_a_straight_line_goes_from_corner_to_corner():
     assert all(found[:, column].any() for column in range(wide))
 
 
+def test_a_jump_is_drawn_without_a_gap():
+    assert dots(drawn([0.0, 0.0, 1.0, 1.0], xs=[0, 5, 5.1, 10])).any(axis=1).all()
+
+
 def test_the_axes_carry_round_numbers():
     lines = drawn([0.0, 1.0], xs=[0, 3e6], width=100, height=14)
     marks = {line.partition("┤")[0].strip() for line in lines if "┤" in line}

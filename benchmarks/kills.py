@@ -38,8 +38,12 @@ class Options:
     """Processes that are killed."""
     writers: int = 50
     """Pairs of processes that write to one folder."""
+    chain: int = 3
+    """Of one training at most, before it may run through."""
+    skip: int = 0
+    """Places that are left out, because an earlier session with the same seed had them."""
     seed: int = 0
-    """Of the random moments."""
+    """Of the order of places, and of the random moments."""
 
 
 @dataclass(frozen=True)
@@ -239,11 +243,13 @@ def _kills(
     kills: Counter[str] = Counter()
     differing, trainings = [], 0
     todo = draw.sample(everywhere, len(everywhere))
+    todo = todo[: len(todo) - options.skip]
     while kills.total() < options.kills:
         folder = root / f"run-{trainings}"
         trainings += 1
         # Every place once in a fresh run; then any place of what goes on, or any moment.
-        chain = [todo.pop() if todo else None, draw.choice([None, draw.choice(everywhere)])]
+        chain = [todo.pop() if todo else None]
+        chain += [draw.choice([None, draw.choice(everywhere)]) for _ in range(options.chain - 1)]
         for place in chain:
             child = start(folder, place)
             if place is None:

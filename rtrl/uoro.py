@@ -56,6 +56,13 @@ class UORO(AbstractStructure, AbstractSensitivity):
 
     seed: int = 0
 
+    def __post_init__(self):
+        whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
+        if not (whole and 0 <= self.seed < 2**32):
+            raise ValueError(
+                f"`seed` (={self.seed!r}) must be a whole number from 0 to {2**32 - 1}."
+            )
+
     @property
     def structure(self) -> AbstractStructure:
         return self

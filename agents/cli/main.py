@@ -26,6 +26,7 @@ from agents.cli.evaluate import Evaluate
 from agents.cli.play import Play
 from agents.cli.train import train_command, untold_train_command
 from agents.cli.watch import Watch
+from agents.cli.words import in_flags
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
 
 _SLOW_TO_BEGIN = ("train", "evaluate", "play", "analyze")
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["--version"]:
         print(versions())
         return 0
+    command = None
     try:
         if _greets(words, early.progress, errors):
             errors.print(f"trace-zoo {version()}: {words[0]} …", markup=False, highlight=False)
@@ -61,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, MemoryError, TrainingDiverged) as error:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
-        errors.print(str(error), style="bold red", markup=False, highlight=False)
+        message = in_flags(str(error), command)
+        errors.print(message, style="bold red", markup=False, highlight=False)
         return 2
     return 0
 

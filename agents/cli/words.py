@@ -2,7 +2,9 @@
 
 import ast
 import contextlib
-from collections.abc import Sequence
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -45,27 +47,18 @@ def parse_seed(text: str) -> int:
     raise ValueError(f"{text!r} is not a whole number from 0 to {2**32 - 1}")
 
 
-Count = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
+def _whole(parse: Callable[[str], int]) -> Any:
+    return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="INT",
-        instance_from_str=lambda texts: parse_count(texts[0]),
+        instance_from_str=lambda texts: parse(texts[0]),
         is_instance=lambda x: isinstance(x, int),
         str_from_instance=lambda x: [str(x)],
-    ),
-]
+    )
 
-Seed = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=lambda texts: parse_seed(texts[0]),
-        is_instance=lambda x: isinstance(x, int),
-        str_from_instance=lambda x: [str(x)],
-    ),
-]
+
+Count = Annotated[int, _whole(parse_count)]
+Seed = Annotated[int, _whole(parse_seed)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,3 +107,36 @@ def _literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+def in_flags(message: str, command: Any) -> str:
+    """Say of settings in an error what they are on the command line.
+
+    **Arguments:**
+
+    - `message`: has settings as `name`.
+    - `command`: what was typed, or `None` where it could not be read.
+    """
+    flags = {} if command is None else _flags(command)
+
+    def flag(found: re.Match) -> str:
+        name, value = found[1], found[2] or ""
+        if name not in flags:  # `name` and `length` are those of a cell, an environment, a gradient
+            same = (one for one in _NAMED.get(name, ()) if value == f" (={flags.get(one)!r})")
+            name = next(same, name)
+        known = name in flags or name == "algorithm"
+        return f"--{name.replace('_', '-')}{value}" if known else found[0]
+
+    return re.sub(r"`(\w+)`( \(=[^)]*\))?", flag, message)
+
+
+_NAMED = {"name": ("memory", "env"), "length": ("segment",)}
+
+
+def _flags(command: Any) -> dict[str, Any]:
+    """The options of a command by name, those of its parts too."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(command):
+        value = getattr(command, field.name)
+        found |= _flags(value) if dataclasses.is_dataclass(value) else {field.name: value}
+    return found

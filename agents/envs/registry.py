@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
-from zoo.annotations import fitted
+from zoo.annotations import checked, fitted
 from zoo.parts.checks import shown
 
 from . import bridges, diagnostics, remembering
@@ -156,6 +156,7 @@ def _qualified(env: Any) -> str:
     return f"{name}({_qualified(env.env)})" if isinstance(env, Wrapper) else name
 
 
+@checked
 def make(
     name: str, *, external_memory: str | None = None, **options: Any
 ) -> tuple[Environment, EnvParams]:
@@ -304,10 +305,12 @@ def _check(option: str, value: Any, default: Any, annotation: Any = None) -> Any
                 f"`{option}` (of shape {value.shape}) must have shape {default.shape}."
             )
         return value
-    kind = type(default) if type(default) in (bool, int, float, str) else annotation
+    kind = type(default) if type(default) in (bool, int, float, str, tuple) else annotation
     if kind in (None, inspect.Parameter.empty) or isinstance(kind, str):
         return value
     value = fitted(option, value, kind)
+    if isinstance(value, int) and abs(value) >= 2**31:
+        raise ValueError(f"`{option}` (={value}) must be a whole number of 32 bits.")
     if option == "max_steps_in_episode" and value < 1:
         raise ValueError(f"`{option}` (={value}) must be at least 1.")
     return value

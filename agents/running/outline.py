@@ -43,7 +43,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     """Read the configuration of a run's folder; empty where there is none that can be read."""
     try:
         config = json.loads((Path(folder) / CONFIG).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return config if isinstance(config, dict) else {}
 

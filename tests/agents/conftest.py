@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
+from agents.cli import main
 from agents.running.scalars import ScalarLog
-from tests.agents.tasks import steered_t_maze_has_a_name
+from tests.agents.tasks import SMALL_TRAINING, steered_t_maze_has_a_name
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -35,6 +36,19 @@ def steered_t_maze():
     """The environment with vectors as actions can be named, by the command line too."""
     with steered_t_maze_has_a_name():
         yield
+
+
+@pytest.fixture(scope="package")
+def trained(tmp_path_factory):
+    """The folder of a small run of two seeds, with JAX's usual types; tests only read it."""
+    folder = tmp_path_factory.mktemp("runs") / "demo"
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", False)
+    try:
+        assert main([*SMALL_TRAINING, str(folder)]) == 0
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    return folder
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Environments in which everything is known beforehand."""
 
 import contextlib
+import shlex
 from typing import Any
 
 import jax
@@ -126,3 +127,11 @@ def steered_t_maze_has_a_name():
         yield
     finally:
         del registry._REGISTERED[STEERED]
+
+
+SMALL_TRAINING = shlex.split(
+    "train --env RepeatFirstEasy --hidden 4 --encoder-size 4 --head-size 4 --num-envs 2 "
+    "--rollout-length 8 --epochs 1 --minibatches 2 --steps 64 --seeds 2 --evaluate-every 2 "
+    "--evaluation-episodes 2 --out"
+)
+"""Words of the command line, without the folder."""

@@ -18,12 +18,7 @@ from agents.cli import main
 from agents.cli.main import parse_command
 from agents.cli.options import field_docs, make_agent
 from agents.cli.words import parse_count, parse_options, parse_seed
-
-SMALL = shlex.split(
-    "train --env RepeatFirstEasy --hidden 4 --encoder-size 4 --head-size 4 --num-envs 2 "
-    "--rollout-length 8 --epochs 1 --minibatches 2 --steps 64 --seeds 2 --evaluate-every 2 "
-    "--evaluation-episodes 2 --out"
-)
+from tests.agents.tasks import SMALL_TRAINING
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,14 +35,6 @@ def build(text, algorithm="ppo"):
     command = parse_command(words)
     changed = {"anneal_steps": command.running.steps} if getattr(command, "anneal", 0) else {}
     return make_agent(agent_class(algorithm), command.agent, **changed)
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The folder of a small run, which tests only read."""
-    folder = tmp_path_factory.mktemp("runs") / "demo"
-    assert main([*SMALL, str(folder)]) == 0
-    return folder
 
 
 def test_without_options_the_algorithms_defaults_hold():
@@ -160,7 +147,7 @@ def test_train_leaves_a_run_and_says_where(trained, capsys):
 
 @pytest.mark.slow
 def test_resuming_a_complete_run_reports_it_again(trained, capsys):
-    assert main([*SMALL, str(trained), "--resume"]) == 0
+    assert main([*SMALL_TRAINING, str(trained), "--resume"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert re.search(
         r"demo: evaluation_return -?\d\.\d+ \(-?\d\.\d+ and -?\d\.\d+\) after 64 steps of", text
@@ -211,7 +198,7 @@ def test_an_interrupt_prints_the_command_that_goes_on(
 ):
     interrupt(2)
     folder = tmp_path / "with space"
-    assert main([*SMALL, str(folder)]) == 130
+    assert main([*SMALL_TRAINING, str(folder)]) == 130
     monkeypatch.undo()
     words = shlex.split(capsys.readouterr().err.strip().splitlines()[-1])
     assert words[:4] == ["python", "-m", "agents", "train"]
@@ -279,62 +266,6 @@ def test_envs_and_cells_are_listed(capsys):
     assert all(re.search(rf"^{name}  ", text, re.M) for name in zoo.names())
     assert re.search(r"^mlp +none +0  ", text, re.M)
     assert re.search(r"^rtu +linear, constant +2 +nonlinear=False,", text, re.M)
-
-
-TRAIN = "train --env RepeatFirst --out {new}"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (f"{TRAIN} --memory rtv", "`name` (='rtv') must be one of"),
-        (f"{TRAIN} --env-options decks=two", "`decks` (='two') must be a whole number"),
-        (f"{TRAIN} --memory-options x=1", "is not an option of 'rtu'"),
-        (f"{TRAIN} --segment 48", "must be divisible by `segment` (=48)"),
-        (f"{TRAIN} --resume", "there is nothing to resume in"),
-        (f"{TRAIN} --seeds 0", "`seeds` (=0) must be a whole number of at least 1"),
-        (f"{TRAIN} --algorithm pppo", "`algorithm` (='pppo') must be"),
-        ("train --env RepeatFrist --out {new}", "`name` (='RepeatFrist') must be"),
-        ("train --env RepeatFirst --out {run}", "holds a run of another configuration"),
-        ("train --algorithm tabular --env CartPole-v1 --out {new}", "must be Discrete or Multi"),
-        ("evaluate {new}", "There is no checkpoint at"),
-        ("evaluate {run} --greedy --sample", "--greedy and --sample exclude each other"),
-        ("evaluate {run} --episodes 0", "--episodes (=0) must be at least 1"),
-        ("compare {new}", "holds no run: there is no scalars.csv"),
-        ("compare {run} --metric reward --out {new}.png", "metric 'reward' is not logged"),
-        ("compare {run} {run} --out {new}.png", "must be one different name for each of the 2"),
-        ("compare {run} --out {new}/a/b.png", "No such file or directory"),
-        ("analyze {new}", "There is no checkpoint at"),
-        ("analyze {run} --episodes 0 --out {new}.png", "`episodes` (=0) must be at least 1"),
-        ("play --out {new}.gif", "a RUN or --env must be given"),
-        ("play --env RepeatFrist --out {new}.gif", "`name` (='RepeatFrist') must be"),
-        ("play --env gravity --out {new}.html", "must end in .gif for Gravity"),
-        ("play --env gravity --out {new}/a.gif", "must be in a folder that exists"),
-        ("play --env gravity --out {new}.gif --steps 0", "--steps (=0) must be at least 1"),
-        ("play --env gravity --out {new}.gif --sample", "no meaning without a RUN"),
-        ("play --env gravity --out {new}.gif --steps 1 --fps 99", "`fps` (=99.0) must be from"),
-        ("play {new} --out {new}.gif", "There is no checkpoint at"),
-        ("play {run} --out {new}.gif --agent 2", "--agent (=2) must be in 0 … 1: "),
-        ("play {run} --env gravity --out {new}.gif", "another observation_space than"),
-        ("envs --import no_such_module", "No module named 'no_such_module'"),
-        ("envs --filter chess", "no environment's name contains 'chess'"),
-    ],
-)
-def test_a_users_error_is_a_message_and_exit_code_2(words, message, trained, tmp_path, capsys):
-    new = tmp_path / "new"
-    assert main([word.format(new=new, run=trained) for word in words.split()]) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert "Traceback" not in captured.err
-    assert captured.out == ""
-    assert not new.exists()
-
-
-def test_wrong_words_show_the_usage(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["train", "--env", "RepeatFirst", "--out", "x", "--steps", "many"])
-    assert left.value.code == 2
-    assert "'many' is not a whole number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["-1", "4294967296", "1e99", "x", "1.5"])

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+from zoo.parts.checks import shown
+
 
 def check_integer(argument: str, value: Any) -> int:
     """Check that a constructor's argument is an integer.
@@ -21,7 +23,7 @@ def check_integer(argument: str, value: Any) -> int:
     `TypeError` if it is not an integer (a `bool` is none).
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"`{argument}` (={value!r}) must be a whole number.")
+        raise TypeError(f"`{argument}` (={shown(value)}) must be a whole number.")
     return int(value)
 
 
@@ -44,7 +46,7 @@ def check_at_least(argument: str, value: Any, least: int) -> int:
     """
     integer = check_integer(argument, value)
     if integer < least:
-        raise ValueError(f"`{argument}` (={value}) must be at least {least}.")
+        raise ValueError(f"`{argument}` (={shown(value)}) must be at least {least}.")
     return integer
 
 
@@ -67,8 +69,8 @@ def check_number(argument: str, value: Any, least: float, most: float = math.inf
     `TypeError` if it is not a number (a `bool` is none), `ValueError` if it is out of bounds.
     """
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise TypeError(f"`{argument}` (={value!r}) must be a number.")
+        raise TypeError(f"`{argument}` (={shown(value)}) must be a number.")
     if not (math.isfinite(value) and least <= value <= most):
         bound = f"from {least:g} to {most:g}" if most < math.inf else f"at least {least:g}"
-        raise ValueError(f"`{argument}` (={value}) must be finite and {bound}.")
+        raise ValueError(f"`{argument}` (={shown(value)}) must be finite and {bound}.")
     return float(value)

@@ -148,6 +148,15 @@ def test_names_of_cells_lead_to_their_descriptions():
     assert 'identifier="zoo.cells.gru.GRU"><code>gru</code>' in linked and "rflo" in linked
 
 
+def test_flags_stay_in_one_piece():
+    mark = _hook("flags").on_page_content
+    assert mark("<code>train --out a-b</code>") == (
+        '<code>train <span class="flag">--out</span> a-b</code>'
+    )
+    block = "<pre><span></span><code>train --out</code></pre>"
+    assert mark(block) == block and mark("<p>a --out</p>") == "<p>a --out</p>"
+
+
 def test_no_page_asks_a_server():
     configuration = (source.ROOT / "mkdocs.yml").read_text()
     assert "font: false" in configuration and "iframe-worker" in configuration

@@ -1,5 +1,5 @@
 # `make train` trains an agent, `make test` runs the tests; both need only Python 3.11+ and PyPI.
-# Variables: VENV, PYTHON, CONSTRAINTS, for `make train` STEPS, SEEDS, OUT,
+# Variables: VENV, PYTHON, CONSTRAINTS, for `make train` STEPS, SEEDS, OUT, for `make bench` OUT,
 # and for `make mutants` SAMPLE, SEED.
 
 PYTHON ?= python3
@@ -27,7 +27,7 @@ STAMP := $(VENV)/.trace-zoo
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
     $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
 
-.PHONY: help train test test-slow test-all docs serve lint format bench mutants dist clean
+.PHONY: help train test test-slow test-all docs serve lint format bench bench-gpu mutants dist clean
 
 help:
 	@echo "make train     train an RTU with RTRL on RepeatPreviousEasy (STEPS, SEEDS, OUT)"
@@ -35,7 +35,7 @@ help:
 	@echo "make lint      layout, style, direction of imports, dependencies and types"
 	@echo "make format    format the source and sort the imports"
 	@echo "make docs      build the documentation into site/ (make serve: watch it)"
-	@echo "make bench     the benchmarks"
+	@echo "make bench     the benchmarks, tables into OUT (make bench-gpu: on an NVIDIA GPU)"
 	@echo "make mutants   how many of SAMPLE small changes of the source the quick tests notice"
 	@echo "make dist      wheel and source distribution into dist/, checked by twine"
 	@echo "make clean     remove caches and build products; keeps runs/ and $(VENV)"
@@ -82,14 +82,11 @@ serve: $(STAMP)-docs
 	$(BIN)/python -m mkdocs serve
 
 bench: $(STAMP)-bench
-	$(BIN)/python -m benchmarks.scans
-	$(BIN)/python -m benchmarks.newton
-	$(BIN)/python -m benchmarks.gradients
-	$(BIN)/python -m benchmarks.ppo
-	$(BIN)/python -m benchmarks.zoo
-	$(BIN)/python -m benchmarks.depth
-	$(BIN)/python -m benchmarks.envs
-	$(BIN)/python -m benchmarks.start
+	$(BIN)/python -m benchmarks.all --out $(OUT)
+
+# Under nine minutes, every part on its own.
+bench-gpu: $(STAMP)-bench,cuda12
+	JAX_PLATFORMS=cuda,cpu $(BIN)/python -m benchmarks.all --out $(OUT) --minutes 8.5
 
 mutants: $(STAMP)-test
 	$(BIN)/python -m tests.mutants --sample $(SAMPLE) --seed $(SEED)

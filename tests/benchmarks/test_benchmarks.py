@@ -26,6 +26,7 @@ from benchmarks import (
     start,
     streaming,
 )
+from benchmarks import all as everything
 from benchmarks import envs as environments
 from benchmarks import zoo as cells
 
@@ -279,3 +280,20 @@ def test_measurements_are_medians_of_what_ran(float32):
 def test_start():
     (row,) = start.run(start.Options(quick=True))["start"]
     assert row["start"] == "--help" and row["wall s"] > 0 and row["processor s"] > 0
+
+
+def test_a_part_that_fails_loses_nothing_of_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(everything, "PARTS", {"absent": 1.0, "_measure": 1.0})
+    options = everything.Options(out=tmp_path, parts=("absent", "_measure"))
+    outcomes = everything.run(options)
+    assert outcomes["absent"].startswith("failed after")
+    assert outcomes["_measure"].startswith("done in")
+    assert "No module named benchmarks.absent" in (tmp_path / "absent.txt").read_text()
+    assert everything.run(replace(options, minutes=0.0)) == {
+        "absent": "not done within 0 s",
+        "_measure": "not done within 0 s",
+    }
+    lines = (tmp_path / "summary.txt").read_text().splitlines()
+    assert lines == ["absent: not done within 0 s", "_measure: not done within 0 s"]
+    with pytest.raises(ValueError, match=r"`parts` \(='ppo'\) must be among absent, _measure"):
+        everything.run(replace(options, parts=("ppo",)))

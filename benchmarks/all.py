@@ -1,0 +1,84 @@
+"""All tables of a machine, in one folder, with a log of each.
+
+`python -m benchmarks.all --out FOLDER`. Each part is a process of its own with a share of the
+time, so that one that fails or takes too long loses nothing of the others: what it printed stays.
+With `JAX_PLATFORMS=cuda` the programs run on a GPU; `make bench-gpu` says so.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+# Shares of the whole time, the most wanted first; what a part leaves goes to those behind it.
+PARTS = {
+    "scans": 3.0,
+    "ppo": 2.0,
+    "gradients": 2.0,
+    "zoo": 3.0,
+    "newton": 2.0,
+    "streaming": 1.0,
+    "depth": 1.0,
+    "envs": 2.0,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is measured, how long, and where to."""
+
+    out: Path
+    """Folder for `NAME.json`, `NAME.txt` with what was printed, and `summary.txt`."""
+    parts: tuple[str, ...] = tuple(PARTS)
+    """Names of benchmarks."""
+    minutes: float = 60.0
+    """Time for all parts together."""
+    quick: bool = False
+    """A short form with tiny sizes, for tests."""
+
+
+def run(options: Options) -> dict[str, str]:
+    """Run the parts, one after the other.
+
+    **Arguments:**
+
+    - `options`: see `Options`.
+
+    **Returns:**
+
+    What became of each, in words.
+    """
+    unknown = [name for name in options.parts if name not in PARTS]
+    if unknown:
+        raise ValueError(f"`parts` (={unknown[0]!r}) must be among {', '.join(PARTS)}.")
+    options.out.mkdir(parents=True, exist_ok=True)
+    end, outcomes = time.monotonic() + 60 * options.minutes, {}
+    for number, name in enumerate(options.parts):
+        share = PARTS[name] / sum(PARTS[later] for later in options.parts[number:])
+        outcomes[name] = _run_part(name, share * max(0.0, end - time.monotonic()), options)
+        print(f"{name}: {outcomes[name]}", flush=True)
+        lines = [f"{part}: {said}\n" for part, said in outcomes.items()]
+        (options.out / "summary.txt").write_text("".join(lines))
+    print(f"tables and logs are in {options.out}")
+    return outcomes
+
+
+def _run_part(name: str, seconds: float, options: Options) -> str:
+    began = time.monotonic()
+    words = [sys.executable, "-u", "-m", f"benchmarks.{name}", "--markdown"]
+    words += ["--json", str(options.out / f"{name}.json"), *["--quick"] * options.quick]
+    with (options.out / f"{name}.txt").open("w") as log:
+        try:
+            done = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return f"not done within {seconds:.0f} s"
+    took = f"{time.monotonic() - began:.0f} s"
+    return f"done in {took}" if done.returncode == 0 else f"failed after {took}"
+
+
+if __name__ == "__main__":
+    said = run(tyro.cli(Options, description=__doc__)).values()
+    sys.exit(0 if all(word.startswith("done") for word in said) else 1)

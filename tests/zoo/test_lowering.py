@@ -1,0 +1,57 @@
+"""Every form of every memory, and PPO, are lowered for NVIDIA GPUs on a machine that has none."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+
+import agents
+import zoo
+from tests.cases import CELLS, for_each
+from tests.zoo import forms
+
+DISTINCT = tuple(case for case in CELLS if not case.variant)
+
+
+def lowered_for_cuda(function, *arguments):
+    """The program's text: `NotImplementedError` where an operation is not to be had there."""
+    program = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cuda",)).as_text()
+    assert "lapack" not in program, "a library of the CPU"
+    return program
+
+
+@for_each(DISTINCT, quick=["rtu"])
+def test_the_four_forms_and_their_gradients(case, float32):
+    memory = case.build(forms.INPUTS, forms.HIDDEN, key=jax.random.key(0))
+    parameters, rest = eqx.partition(memory, eqx.is_inexact_array_like)
+    carry = (memory.init_state(), memory.rtrl_init())
+
+    def loss(parameters, carry, xs, begin):
+        memory = eqx.combine(parameters, rest)
+        out = (
+            memory.step(carry[0], xs[0], begin[0]),
+            memory.scan(carry[0], xs, begin),
+            memory.rtrl_step(carry, xs[0], begin[0]),
+            memory.rtrl_scan(carry, xs, begin),
+        )
+        return forms.of_state(out) + 0.0
+
+    xs, begin = jnp.ones((4, forms.INPUTS)), jnp.zeros(4, bool)
+    program = lowered_for_cuda(jax.grad(loss), parameters, carry, xs, begin)
+    assert "f64" not in program
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradient", [agents.RTRL(4), agents.BPTT()], ids=["rtrl", "bptt"])
+def test_ppo(gradient, float32):
+    ppo = agents.PPO(
+        env="RepeatPreviousEasy",
+        memory=zoo.spec("rtu", hidden=4),
+        gradient=gradient,
+        num_envs=4,
+        rollout_length=8,
+        minibatches=2,
+    )
+    state = jax.eval_shape(ppo.init, key=jax.random.key(0))
+    lowered_for_cuda(lambda: ppo.init(key=jax.random.key(0)))
+    lowered_for_cuda(ppo.iterate, state)

@@ -12,9 +12,11 @@ from jaxtyping import Array, Float
 from agents.acting.actor import Actor, for_all
 from agents.acting.policy import Policy
 from agents.envs import episode_steps
+from zoo.annotations import checked
 from zoo.parts.checks import check_counts
 
 
+@checked
 def evaluate(
     actor: Actor,
     policy: Policy,
@@ -39,9 +41,9 @@ def evaluate(
 
     **Raises:**
 
-    `ValueError` when `episodes` is less than 1.
+    `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`.
     """
-    check_counts(1, episodes=episodes)
+    check_counts(1, episodes=episodes, **({} if max_steps is None else {"max_steps": max_steps}))
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     reset_key, key = jax.random.split(key)
     state = actor.reset(policy.behavior, episodes, key=reset_key)
@@ -74,6 +76,7 @@ class Episode(NamedTuple):
     complete: bool
 
 
+@checked
 def play(
     env: Environment,
     params: Any,
@@ -101,7 +104,12 @@ def play(
     **Returns:**
 
     The episodes; the last one is not complete if the steps did not suffice.
+
+    **Raises:**
+
+    `ValueError` or `TypeError` for an argument that breaks its rule.
     """
+    check_counts(1, episodes=episodes, steps=steps)
     # Wrappers and environments of other packages have no step without a reset.
     resets_itself = type(env).step_env is Environment.step_env
 

@@ -33,12 +33,14 @@ class Evaluate(CompilingCommand):
 
         from agents.cli.tables import interval, table
         from agents.running.load import load_run
+        from agents.running.memory import telling_what_to_lower
         from agents.running.programs import evaluate_seeds, evaluation_keys
 
         agent, state, config = load_run(self.run)
-        play = jax.jit(evaluate_seeds(agent, self.episodes, greedy=not self.sample))
-        played = play(state.learner, evaluation_keys(self.seed, 0, config["seeds"]))
-        returns, lengths = (np.asarray(played[name], float) for name in ("returns", "lengths"))
+        with telling_what_to_lower(None, episodes=self.episodes):
+            play = jax.jit(evaluate_seeds(agent, self.episodes, greedy=not self.sample))
+            played = play(state.learner, evaluation_keys(self.seed, 0, config["seeds"]))
+            returns, lengths = (np.asarray(played[name], float) for name in ("returns", "lengths"))
         rows = table(
             f"{agent.env_name}: return of {self.episodes} episodes",
             ["seed", "mean", "std. error", "min", "max", "mean length"],

@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from agents.running.files import naming
 from agents.running.outline import by_environment, common
 from agents.running.scalars import Scalars, default_metric, read_scalars
 from agents.running.statistics import smooth, spread
@@ -72,7 +73,8 @@ def learning_curve(
         _decorate(axes, metric, above if title is None or len(groups) > 1 else title, drawn)
     if title and len(groups) > 1:
         figure.suptitle(title, fontsize=13)
-    figure.savefig(str(path))
+    with naming(path):
+        figure.savefig(str(path))
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -478,10 +478,16 @@ def test_a_full_disk_is_told_wherever_it_is_met(copy, name):
     assert train(Walk(), copy, steps=3000, resume=True).iterations == 30
 
 
-def test_too_little_memory_says_what_to_lower(tmp_path):
-    words = r"^out of memory: \d+\.\d GiB were asked for\. Lower `seeds` \(=2147483647\) or `eval"
+def test_too_little_memory_says_what_to_lower(tmp_path, monkeypatch):
+    def compile_programs(*_, **options):
+        raise jax.errors.JaxRuntimeError(
+            "RESOURCE_EXHAUSTED: trying to allocate 51539607552 bytes."
+        )
+
+    monkeypatch.setattr("agents.running.train.Programs", compile_programs)
+    words = r"^out of memory: 48\.0 GiB were asked for\. Lower `seeds` \(=2\) or `evaluation_epi"
     with pytest.raises(MemoryError, match=words):
-        train(Walk(), tmp_path / "a", seeds=2**31 - 1)
+        train(Walk(), tmp_path / "a")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from agents.acting import Actor, ByPolicy, Policy
+from agents.acting import Actor, ByPolicy, ByValues, Policy
 from agents.envs import episode_steps
 from agents.networks import Inputs, Recurrent
+from agents.networks.recurrent import Separate
 from agents.networks.spaces import width
 
 _MOST_STEPS = 100_000
@@ -20,7 +21,11 @@ Sensitivities = Sequence[Any] | np.ndarray | Array
 
 
 def value_sensitivity(
-    network: Recurrent, inputs: Inputs, *, step: Int[Array, ""] | int = -1, state: Any = None
+    network: Recurrent | Separate,
+    inputs: Inputs,
+    *,
+    step: Int[Array, ""] | int = -1,
+    state: Any = None,
 ) -> Float[Array, " time"]:
     """Return how much the value at one step depends on each observation: `‖∂V_n / ∂o_i‖₂`.
 
@@ -32,18 +37,21 @@ def value_sensitivity(
 
     **Arguments:**
 
-    - `network`: with `agents.networks.ActorCritic` as its head.
+    - `network`: of an actor and a critic, together or apart, of a value, or of action values, the
+      highest of which is then the value.
     - `inputs`: what it saw; every leaf has a leading time axis.
     - `step`: the n of `V_n`, an index into time; may be traced. The last by default.
-    - `state`: the memory's state before the first step; an episode's beginning by default.
+    - `state`: the state, of the critic's memory, before the first step; an episode's beginning by
+      default.
 
     **Returns:**
 
     Shape `[time]`, entry i for the observation `o_i`.
 
-    Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024), figure 3, with
-    the value of a policy in place of `Q`.
+    Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024), figure 3.
     """
+    if isinstance(network, Separate):
+        network = network.critic
     features = network.features
     size = width(features.observation_space)
     numbers = jax.vmap(features.numbers)(inputs)
@@ -52,7 +60,8 @@ def value_sensitivity(
     def value(observations):
         xs = jax.vmap(features.embed)(jnp.concatenate([observations, numbers[:, size:]], axis=1))
         _, ys = network.memory.scan(start, xs, inputs.begin)
-        return network.head(ys[step])[1]
+        found = network.head(ys[step])
+        return jnp.max(found[1] if isinstance(found, tuple) else found)
 
     return jnp.linalg.norm(jax.grad(value)(numbers[:, :size]), axis=1)
 
@@ -71,7 +80,8 @@ def episode_sensitivities(
     **Arguments:**
 
     - `actor`: the environment.
-    - `policy`: chooses the actions; of an agent with a policy and a value.
+    - `policy`: chooses the actions; of an agent that acts by a policy and has a value beside it,
+      such as PPO, or by the values of actions, such as DQN.
     - `episodes`: number of episodes, all played at once.
     - `max_steps`: where an episode is cut; the environment's own limit by default, which must then
       be at most 100,000.
@@ -86,10 +96,10 @@ def episode_sensitivities(
     `ValueError` when `episodes` or `max_steps` is less than 1, or `max_steps` is missing where
     episodes may be longer; `TypeError` for the policy of an agent without a value.
     """
-    if not isinstance(policy.behavior, ByPolicy):
+    if not isinstance(policy.behavior, ByPolicy | ByValues):
         raise TypeError(
             f"`policy` (of {type(policy.behavior).__name__}) must be that of an agent with a "
-            "policy and a value, such as agents.PPO."
+            "value, such as agents.PPO or agents.DQN."
         )
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     for name, count in (("episodes", episodes), ("max_steps", limit)):
@@ -111,7 +121,8 @@ def _play(actor, behavior, key, episodes, limit, greedy):
 
     def step(state, key):
         state, step = actor.step(behavior, state, key, greedy=greedy)
-        return state, (behavior.seen(step.inputs), step.done)
+        inputs = behavior.seen(step.inputs) if isinstance(behavior, ByPolicy) else step.inputs
+        return state, (inputs, step.done)
 
     start = actor.reset(behavior, episodes, key=reset_key)
     _, (inputs, done) = jax.lax.scan(step, start, jax.random.split(key, limit))

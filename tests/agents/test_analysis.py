@@ -9,10 +9,11 @@ from gymnax.environments import spaces
 from matplotlib.image import imread
 
 import zoo
-from agents import Policy, Tabular, analysis, envs
+from agents import DQN, Policy, Tabular, analysis, envs
 from agents.acting import Actor, ByPolicy
 from agents.analysis import draw_eigenvalues, draw_sensitivity, draw_traces
 from agents.networks import Inputs, actor_critic
+from agents.networks.values import q_network
 
 TIME = 9
 sensitivity = jax.jit(analysis.value_sensitivity)
@@ -139,6 +140,34 @@ def test_bad_sensitivities_are_named():
 
 
 @pytest.mark.slow
+def test_the_value_of_a_critic_apart_and_of_the_best_action():
+    """Against the derivative through the network's own scan; of the actor nothing is told."""
+    apart = network(zoo.spec("lru", hidden=3), separate=True)
+    values = q_network(
+        BOX,
+        spaces.Discrete(2),
+        zoo.spec("lru", hidden=3),
+        encoder_size=0,
+        head_size=4,
+        head_layers=1,
+        layer_norm=True,
+        dueling=True,
+        key=jax.random.key(1),
+    )
+    for net, value in ((apart, lambda out: out[1][-1]), (values, lambda out: out[-1].max())):
+        inputs = tape()
+
+        def at_end(observation, net=net, value=value, inputs=inputs):
+            seen = eqx.tree_at(lambda i: i.observation, inputs, observation)
+            return value(net.scan(net.init_state(), seen)[1])
+
+        slope = jax.jit(jax.grad(at_end))(inputs.observation)
+        expected = np.linalg.norm(slope, axis=1)
+        assert expected.min() > 0
+        np.testing.assert_allclose(sensitivity(net, inputs), expected, rtol=1e-9)
+
+
+@pytest.mark.slow
 def test_episodes_are_played_to_their_end(float32):
     """A pole that nobody balances falls, and the episode ends, before the limit."""
     env, params = envs.make("CartPole-v1")
@@ -157,6 +186,12 @@ def test_episodes_are_played_to_their_end(float32):
     actor = Actor(env, params)
     with pytest.raises(ValueError, match=r"`max_steps` \(=None\) must be given: .* 200,000 steps"):
         analysis.episode_sensitivities(actor, policy, episodes=1, key=key)
+    dqn = DQN(env="t_maze", env_options={"corridor": 2}, memory=zoo.spec("lru", hidden=4))
+    by_values = dqn.policy(dqn.init(key=key).learner)
+    episodes = analysis.episode_sensitivities(
+        dqn.actor, by_values, episodes=2, max_steps=6, greedy=False, key=key
+    )
+    assert all(values.all() for values in episodes)
     table = Tabular(env="gravity")
     of_table = table.policy(table.init(key=key).learner)
     with pytest.raises(TypeError, match=r"`policy` \(of ByTable\) must be that of an agent with a"):

@@ -48,8 +48,9 @@ class Compare(Command):
         options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
         learning_curve(runs, self.out, **options)
         for environment, outlines in by_environment(runs).items():
-            title = f"{environment}: final {metric}" if environment else f"final {metric}"
-            rows = table(title, ["run", "seeds", "steps", "mean", "min", "max"])
+            if environment:  # a table would break it where it is longer than the table is wide
+                console.print(environment, style="bold", soft_wrap=True, markup=False)
+            rows = table(f"final {metric}", ["run", "seeds", "steps", "mean", "min", "max"])
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
                 final = smooth(values, self.smoothing)[-1]

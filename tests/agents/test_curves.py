@@ -205,7 +205,7 @@ def test_each_environment_has_its_part_with_what_its_runs_share_above(tmp_path, 
     assert [line.get_label() for line in left.get_lines()] == ["a (1 seed)", "c (1 seed)"]
     colors = [line.get_color() for axes in (left, right) for line in axes.get_lines()]
     assert len(set(colors)) == 3
-    tables = capsys.readouterr().out.partition("Y: final evaluation_return")
+    tables = capsys.readouterr().out.partition("\nY\n")
     assert [x.count("│ 1     │") for x in (tables[0], tables[2])] == [2, 1]
     assert main([*words, "--title", "mine"]) == 0
     assert drawn[1].get_suptitle() == "mine" and drawn[1].axes[0].get_title() == left.get_title()

@@ -25,7 +25,7 @@ from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractOnlineGradient
-from agents.learning.gradients import RTRL, OnlineGradient
+from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
@@ -148,7 +148,10 @@ class StreamingTD(AbstractAgent):
     kappa: float = 2.0
     """κ of ObGD: how far its steps stay below overshooting."""
     encoder_size: int = 0
-    """Width of the layer in front of the memory; 0 for none. RTRL's gradient ends there."""
+    """Width of the layer in front of the memory; 0 for none."""
+    encoder_credit: Literal["segment", "exact"] = "segment"
+    """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
+    weights once for each unit of the memory."""
     head_size: int = 0
     """Width of the hidden layer behind the memory; 0 for a linear prediction."""
     sparsity: float = 0.0
@@ -168,6 +171,7 @@ class StreamingTD(AbstractAgent):
         optional = given("discount")
         check_numbers("in [0, 1], or None", lambda x: x is None or 0 <= x <= 1, **optional)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "kappa"))
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
 
     @property
     def steps_per_iteration(self) -> int:
@@ -198,6 +202,7 @@ class StreamingTD(AbstractAgent):
             outputs=1,
             head=ValueHead,
             encoder_size=self.encoder_size,
+            encoder_credit=self.encoder_credit,
             head_size=self.head_size,
             sparsity=self.sparsity,
             previous_action=needs_previous_action(self.environment[0], self.previous_action),

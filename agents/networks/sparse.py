@@ -10,10 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 import zoo
-from agents.networks.inputs import Features
 from agents.networks.layers import layer_norm
-from agents.networks.recurrent import Recurrent
-from agents.networks.spaces import width
+from agents.networks.recurrent import Recurrent, around_memory
 from zoo.parts.checks import check_counts
 
 
@@ -85,6 +83,7 @@ def sparse_recurrent(
     outputs: int,
     head: Callable[[SparseLayers], Callable[[Array], Any]],
     encoder_size: int,
+    encoder_credit: str = "segment",
     head_size: int,
     head_layers: int = 1,
     sparsity: float = 0.9,
@@ -100,8 +99,9 @@ def sparse_recurrent(
     - `memory`: recipe of the memory.
     - `outputs`: numbers behind the last layer.
     - `head`: makes the head of the layers behind the memory, such as `ValueHead`.
-    - `encoder_size`: width of the layer in front of the memory; 0 for none. In the RTRL forms it
-      learns from the present step only.
+    - `encoder_size`: width of the layer in front of the memory; 0 for none.
+    - `encoder_credit`: see `around_memory`; with `"segment"` that layer learns from the present
+      step only in the RTRL forms.
     - `head_size`, `head_layers`: width and number of the hidden layers behind the memory; width 0
       for none.
     - `sparsity`: share of each row's weights that begin with zero, outside of the memory.
@@ -117,14 +117,26 @@ def sparse_recurrent(
     def linear(inputs, outputs, key):
         return SparseLinear(inputs, outputs, sparsity=sparsity, key=key)
 
-    numbers = width(observation_space) + width(action_space) * previous_action + previous_reward
-    encoder = SparseLayer(linear(numbers, encoder_size, encoder_key)) if encoder_size else None
-    cell = memory.build(encoder_size or numbers, memory_key)
-    widths = [cell.outputs, *[head_size] * (head_layers if head_size else 0)]
-    hidden = [
-        SparseLayer(linear(*sizes, k))
-        for sizes, k in zip(itertools.pairwise(widths), keys[1:], strict=False)
-    ]
-    layers = SparseLayers(tuple(hidden), linear(widths[-1], outputs, keys[0]))
-    features = Features(encoder, observation_space, action_space, previous_action, previous_reward)
-    return Recurrent(features, cell, head(layers))
+    def encoder(numbers: int) -> SparseLayer:
+        return SparseLayer(linear(numbers, encoder_size, encoder_key))
+
+    def behind(width: int) -> Callable[[Array], Any]:
+        widths = [width, *[head_size] * (head_layers if head_size else 0)]
+        hidden = [
+            SparseLayer(linear(*sizes, k))
+            for sizes, k in zip(itertools.pairwise(widths), keys[1:], strict=False)
+        ]
+        return head(SparseLayers(tuple(hidden), linear(widths[-1], outputs, keys[0])))
+
+    return around_memory(
+        observation_space,
+        action_space,
+        memory,
+        encoder=encoder if encoder_size else None,
+        encoder_size=encoder_size,
+        encoder_credit=encoder_credit,
+        head=behind,
+        previous_action=previous_action,
+        previous_reward=previous_reward,
+        key=memory_key,
+    )

@@ -4,7 +4,7 @@ import abc
 import dataclasses
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -16,7 +16,12 @@ from agents.acting import AbstractBehavior, ActorState, Transition, episode_stat
 from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
-from agents.learning.gradients import RTRL, AbstractOnlineGradient, OnlineGradient
+from agents.learning.gradients import (
+    RTRL,
+    AbstractOnlineGradient,
+    OnlineGradient,
+    check_encoder_credit,
+)
 from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
 from agents.networks import Recurrent, sparse_recurrent
@@ -51,7 +56,10 @@ class AbstractStreaming(AbstractAgent):
     adaptive: bool = False
     """Whether ObGD divides traces by the root of their running mean square."""
     encoder_size: int = 0
-    """Width of the layer in front of each memory; 0 for none. RTRL's gradient ends there."""
+    """Width of the layer in front of each memory; 0 for none."""
+    encoder_credit: Literal["segment", "exact"] = "segment"
+    """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
+    weights once for each unit of the memory."""
     head_size: int = 128
     """Width of the hidden layers behind each memory; 0 for none."""
     head_layers: int = 1
@@ -76,6 +84,7 @@ class AbstractStreaming(AbstractAgent):
         shares = given("discount", "trace_decay", "sparsity")
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate"))
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
         self._check_own()
 
     @abc.abstractmethod
@@ -127,6 +136,7 @@ class AbstractStreaming(AbstractAgent):
             outputs=outputs,
             head=head,
             encoder_size=self.encoder_size,
+            encoder_credit=self.encoder_credit,
             head_size=self.head_size,
             head_layers=self.head_layers,
             sparsity=self.sparsity,

@@ -74,8 +74,57 @@ def test_rtrl_has_the_gradient_of_bptt_for_the_encoder_too(length):
     assert max(apart) > 1e-3, "nothing is lost without it"
 
 
+def streaming(credit, memory="rtu"):
+    return agents.StreamingTD(
+        env="MemoryChain-bsuite",
+        memory=zoo.spec(memory, hidden=5),
+        encoder_size=6,
+        encoder_credit=credit,
+        head_size=6,
+    )
+
+
+@pytest.mark.slow
+def test_at_every_step_too():
+    """The gradients of all steps' losses, summed, are those of the loss over the episodes."""
+    draw = np.random.default_rng(0)
+    inputs = Inputs(
+        jnp.asarray(draw.normal(size=(TIME, 3))),
+        jnp.asarray(draw.integers(2, size=TIME)),
+        jnp.asarray(draw.normal(size=TIME)),
+        jnp.arange(TIME) % 9 == 0,
+    )
+
+    def online(credit):
+        agent = streaming(credit)
+        network = agent.network(key=jax.random.key(1))
+
+        def loss(network, carry, inputs):
+            carry, value = agent.gradient.online_step(network, carry, inputs)
+            return value**2, carry
+
+        def step(carry, inputs):
+            slope, carry = eqx.filter_grad(loss, has_aux=True)(network, carry, inputs)
+            return carry, slope
+
+        start = agent.gradient.online_begin(network, jax.tree.map(lambda x: x[0], inputs))
+        return jax.tree.map(lambda x: x.sum(0), jax.lax.scan(step, start, inputs)[1])
+
+    def over_episodes():
+        network = streaming("segment").network(key=jax.random.key(1))
+        loss = lambda n: jnp.sum(n.scan(n.init_state(), inputs)[1] ** 2)  # noqa: E731
+        return eqx.filter_grad(loss)(network)
+
+    exact, short, whole = jax.jit(lambda: (online("exact"), online("segment"), over_episodes()))()
+    for got, want in zip(leaves(exact), leaves(whole), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+    assert not np.allclose(short.features.encoder.linear.w, whole.features.encoder.linear.w, 1e-2)
+
+
 def test_it_is_refused_where_it_means_nothing():
     with pytest.raises(ValueError, match=r"`encoder_credit` \(='exact'\) needs agents.RTRL"):
         ppo(agents.BPTT(), "exact")
+    with pytest.raises(ValueError, match=r"needs a memory of one cell, which `memory`"):
+        streaming("exact", "transformer")
     with pytest.raises(ValueError, match=r"needs a memory of one cell, which `memory`"):
         ppo(agents.RTRL(4), "exact", memory="rwkv")

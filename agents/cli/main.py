@@ -6,6 +6,7 @@ called, and only `train` to read its words, because its options are an agent's f
 
 import argparse
 import importlib
+import io
 import os
 import shlex
 import sys
@@ -40,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     are; so are all with `TRACE_ZOO_TRACEBACK=1` in the environment.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")  # no training ends for want of a character
     errors = Console(stderr=True, soft_wrap=True)
     early = _early(words)
     if words[:1] == ["--version"]:

@@ -1,5 +1,6 @@
 """What the command line says of itself and of what it left behind, and where it keeps programs."""
 
+import io
 import sys
 from pathlib import Path
 
@@ -138,3 +139,14 @@ def test_a_folder_that_cannot_be_used_is_not_used(without_cache, monkeypatch, tm
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file" / "a"))
     cache.keep_compiled()
     assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_a_character_that_the_terminal_lacks_is_replaced(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(
+        sys.modules["agents.cli.main"], "parse_command", lambda _: lambda out: out.print("a … b")
+    )
+    assert main(["cells"]) == 0
+    sys.stdout.flush()
+    assert written.getvalue() == b"a ? b\n"

@@ -63,8 +63,9 @@ class ScalarLog:
         if blank is None:
             rows = read_rows(path, len(places))
             if [_place(row) for row in rows] != places:
+                sound = len(set(places) & set(map(_place, rows)))
                 raise ScalarsError(
-                    f"{path} lacks rows of the run that is resumed: {len(rows)} rows up to "
+                    f"{path} lacks rows of the run that is resumed: {sound} rows up to "
                     f"iteration {keep}, there should be {len(places)}. With `drop_scalars` they "
                     "stay blank."
                 )

@@ -112,6 +112,12 @@ def test_rows_out_of_order_are_noticed(path):
         ScalarLog(path, ["loss"], seeds=2, keep=2)
 
 
+def test_rows_that_stand_for_others_are_noticed(path):
+    path.write_text(ROWS.replace("1,10,1,2.0", "1,10,0,1.0"))
+    with pytest.raises(ScalarsError, match=r"3 rows up to iteration 2, there should be 4"):
+        ScalarLog(path, ["loss"], seeds=2, keep=2)
+
+
 def test_damaged_rows_stay_blank_if_asked(path):
     damaged = ROWS.replace("1,10,1,2.0", "1,10,") + "9,9"
     path.write_text(damaged)

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -297,3 +299,17 @@ def test_a_part_that_fails_loses_nothing_of_the_others(tmp_path, monkeypatch):
     assert lines == ["absent: not done within 0 s", "_measure: not done within 0 s"]
     with pytest.raises(ValueError, match=r"`parts` \(='ppo'\) must be among absent, _measure"):
         everything.run(replace(options, parts=("ppo",)))
+
+
+@pytest.mark.slow
+def test_kills():
+    """In a process of its own: forks must not have JAX's threads."""
+    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.kills"]
+    done = subprocess.run(
+        [*words, "--kills", "3", "--chain", "2", "--writers", "1"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "'wrong': [], " in done.stdout and "'wrong pairs': []" in done.stdout

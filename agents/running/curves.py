@@ -1,5 +1,6 @@
 """Learning curves, drawn with a band over seeds."""
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from agents.running.files import naming
+from agents.running.files import write_whole
 from agents.running.outline import by_environment, common
 from agents.running.scalars import Scalars, default_metric, read_scalars
 from agents.running.statistics import smooth, spread
@@ -73,8 +74,9 @@ def learning_curve(
         _decorate(axes, metric, above if title is None or len(groups) > 1 else title, drawn)
     if title and len(groups) > 1:
         figure.suptitle(title, fontsize=13)
-    with naming(path):
-        figure.savefig(str(path))
+    picture = io.BytesIO()
+    figure.savefig(picture, format=Path(path).suffix.removeprefix(".") or "png")
+    write_whole(path, picture.getvalue())
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -196,7 +196,7 @@ def run(options: Options) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         root = Path(name)
         settings = {
-            "jax_compilation_cache_dir": jax.config.jax_compilation_cache_dir or f"{name}/compiled",
+            "jax_compilation_cache_dir": f"{name}/compiled",
             "jax_persistent_cache_min_compile_time_secs": 0.0,
         }
         for setting, value in settings.items():

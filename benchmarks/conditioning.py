@@ -44,10 +44,20 @@ ROWS = {
     "TD(.9), slow phases, E = 20": _row(_SLOW, expected_isi=20),
     "TD(.9), slow phases, E = 30": _row(_SLOW, expected_isi=30),
     "TD(.9), slow phases, TBPTT(1)": _row(_SLOW, gradient=agents.TBPTT(1)),
+    "TD(.9), max_phase=1": _row({"max_phase": 1.0}),
+    "TD(.9), silu": _row({"activation": "silu"}),
+    "TD(.9), identity": _row({"activation": "identity"}),
+    "TD(.9), Adam 3e-3": _row(learning_rate=3e-3),
+    "TD(.95)": _row(trace_decay=0.95),
     "TD(0)": _row(trace_decay=0.0),
     "TD(0), slow phases": _row(_SLOW, trace_decay=0.0),
-    "GRU, TBPTT(5)": _row({"name": "gru", "hidden": 4}, gradient=agents.TBPTT(5)),
-    "LRU, TBPTT(5)": _row({"name": "lru", "hidden": 6}, gradient=agents.TBPTT(5)),
+    **{
+        f"{name.upper()}, TBPTT(5), Adam {rate}": _row(
+            {"name": name, "hidden": hidden}, gradient=agents.TBPTT(5), learning_rate=float(rate)
+        )
+        for name, hidden in (("gru", 4), ("lru", 6))
+        for rate in ("3e-4", "1e-3", "3e-3", "1e-2")
+    },
     "no memory": _row({"name": "mlp", "hidden": 20}, gradient=agents.TBPTT(1)),
 }
 

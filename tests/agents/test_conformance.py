@@ -16,6 +16,8 @@ import agents
 import zoo
 from agents.acting import evaluate
 from agents.cli import main
+from agents.cli.main import parse_command
+from agents.cli.options import make_agent
 from agents.running import TrainingInterrupted, load_run
 from agents.running.checkpoint import read_header
 from agents.running.scalars import read_scalars
@@ -50,6 +52,12 @@ def train(agent, folder, **options):
     steps = ITERATIONS * agent.steps_per_iteration
     defaults = {"seeds": SEEDS, "evaluate_every": 2, "evaluation_episodes": 4, "progress": False}
     return agents.train(agent, steps=steps, out=folder, **(defaults | options))
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_the_words_of_the_command_line_are_the_settings(case):
+    command = parse_command(words_of(case, "--out nowhere"))
+    assert make_agent(type(case.agent), command.agent) == case.agent
 
 
 def test_the_command_line_trains_the_agent_of_the_settings(trained):
@@ -93,6 +101,12 @@ def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
         assert (folder / name).read_bytes() == (trained.folder / name).read_bytes()
 
 
+def of_each_class(test):
+    """The policy is the class's: one row of each is enough."""
+    return pytest.mark.parametrize("trained", FIRST, ids=by_name, indirect=True)(test)
+
+
+@of_each_class
 def test_seeds_side_by_side_are_the_seeds_alone_and_one_program_serves_all_iterations(trained):
     agent, traces = trained.case.agent, []
 
@@ -117,11 +131,6 @@ def test_seeds_side_by_side_are_the_seeds_alone_and_one_program_serves_all_itera
     both = zip(jax.tree.leaves(together), jax.tree.leaves(state.learner), strict=True)
     for a, b in both:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
-
-
-def of_each_class(test):
-    """The policy is the class's: one row of each is enough."""
-    return pytest.mark.parametrize("trained", FIRST, ids=by_name, indirect=True)(test)
 
 
 @of_each_class

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import CELLS, FEWER, for_each
+from tests.cases import CELLS, DISTINCT, FEWER, KINDS, for_each
 from tests.zoo import forms
 from tests.zoo.forms import TIME, assert_close
 
 every_cell = for_each(CELLS, quick=FEWER)
-DISTINCT = tuple(case for case in CELLS if not case.variant)
 
 
 @pytest.mark.slow
@@ -43,7 +42,7 @@ def test_segments(case, seed, begin, lengths):
     assert_close(gradient[1], d_xs)
 
 
-@every_cell
+@for_each(KINDS, quick=FEWER)
 @given(seed=forms.seeds, begin=forms.borders(1))
 def test_one_step_and_one_unit(case, seed, begin):
     memory, carry, xs, weights = forms.problem(case, seed, time=1, inputs=1, hidden=1)

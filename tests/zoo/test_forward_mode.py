@@ -6,12 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.cases import CELLS, for_each
+from tests.cases import CELLS, DISTINCT, for_each
 from tests.zoo import forms
 
 TIME = 5
 BEGIN = jnp.array([False, False, True, False, False])
-DISTINCT = tuple(case for case in CELLS if not case.variant)
 # One for each way that a scan is differentiated: linear, two axes, units, blocks, loop and monoid.
 SECOND = ("rtu", "ffm", "elstm", "block_diagonal", "gru", "monoid", "mlstm", "stack")
 QUICK = ("elstm",)

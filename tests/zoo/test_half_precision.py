@@ -49,12 +49,10 @@ def test_the_clock_goes_on_above_256(float32):
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("name", sorted(zoo.names(), key=lambda name: name != "rtu"))
-def test_every_cell_runs_in_bfloat16(name, float32):
-    """Complex cells compute in float32: there are no complex numbers of half floats."""
+@pytest.mark.parametrize("name", ["rtu", "mingru", "gru", "ffm", "dnc", "transformer", "qrnn"])
+def test_gradients_in_bfloat16(name, float32):
+    """Values and types are in every cell's proof; complex cells compute in float32."""
     cell = zoo.get(name, hidden=4, inputs=3)
-    for check in (*promises.dtypes(cell, jnp.bfloat16), *promises.in_half_precision(cell)):
-        assert check.passed, check.sentence()
     gradient = eqx.filter_jit(
         eqx.filter_grad(lambda cell: jnp.sum(_outputs(cell).astype(jnp.float32) ** 2))
     )(promises.cast(cell, jnp.bfloat16))

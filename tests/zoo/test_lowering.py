@@ -7,10 +7,8 @@ import pytest
 
 import agents
 import zoo
-from tests.cases import CELLS, for_each
+from tests.cases import DISTINCT, for_each
 from tests.zoo import forms
-
-DISTINCT = tuple(case for case in CELLS if not case.variant)
 
 
 def lowered_for_cuda(function, *arguments):

@@ -6,16 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.cases import CELLS, FEWER, KINDS, for_each
+from tests.cases import DISTINCT, FEWER, KINDS, for_each
 from tests.zoo import forms
 from tests.zoo.examples import AsDense, ComplexParameter, WithDense
 from tests.zoo.forms import TIME, assert_close
 
-DISTINCT = tuple(case for case in CELLS if not case.variant)
-every_cell = for_each(DISTINCT, quick=FEWER)
+every_kind = for_each(KINDS, quick=FEWER)
 
 
-@for_each((case for case in DISTINCT if case.name in KINDS), quick=["gru"])
+@for_each(KINDS, quick=["gru"])
 def test_everything_at_once(case):
     """`jit` of `filter_grad` of `vmap` of `scan` of `checkpoint` of a segment."""
     memory, _, _, _ = forms.problem(case, 0)
@@ -58,7 +57,7 @@ def test_everything_at_once(case):
     forms.assert_gradient(got, exact, truncated, case.present)
 
 
-@every_cell
+@every_kind
 def test_the_second_call_does_not_compile(case):
     """What comes out goes in again: same shapes, dtypes and weak types, in every form."""
     memory, carry, xs, _ = forms.problem(case, 0)
@@ -88,7 +87,7 @@ def test_the_second_call_does_not_compile(case):
 
 
 @pytest.mark.quick_rows(1)
-@every_cell
+@every_kind
 @pytest.mark.parametrize("length", [1, 4])
 def test_nothing_flows_through_a_carry(case, length):
     """Neither into the one that comes in nor out of the one that goes out."""
@@ -115,7 +114,7 @@ def test_nothing_flows_through_a_carry(case, length):
 
 
 @pytest.mark.slow
-@every_cell
+@every_kind
 def test_float32(case):
     """Dtypes stay what they are, and results agree with float64 to what float32 allows."""
     memory, carry, xs, weights = forms.problem(case, 1)
@@ -168,11 +167,8 @@ def test_a_hundred_thousand_steps(case, float32):
 # The structure that a cell claims
 
 
-diagonal_cells = for_each((case for case in DISTINCT if case.diagonal), quick=FEWER)
-
-
 @pytest.mark.slow
-@diagonal_cells
+@for_each(case for case in KINDS if case.diagonal)
 @pytest.mark.parametrize("wrapper", [AsDense, WithDense])
 def test_dense_sensitivities_give_the_same_gradient(case, wrapper):
     """Of the cell's own parameters; of its recurrence's, complex where those are complex."""

@@ -36,7 +36,7 @@ def taken(q, state):
     @jax.jit
     def run(learner, actors, keys):
         def step(loop, key):
-            learner, actors, transition, _ = q._step(*loop, key, jnp.int32(0))
+            learner, actors, transition, _ = q._step(*loop, jnp.int32(0), key)
             return (learner, actors), transition.action[0]
 
         return jax.lax.scan(step, (learner, actors), keys)
@@ -87,7 +87,7 @@ def taken_but_the_last(q, state):
 
     @jax.jit
     def run(learner, actors, keys):
-        step = lambda loop, key: (q._step(*loop, key, jnp.int32(0))[:2], None)  # noqa: E731
+        step = lambda loop, key: (q._step(*loop, jnp.int32(0), key)[:2], None)  # noqa: E731
         return jax.lax.scan(step, (learner, actors), keys)[0]
 
     keys = jax.random.split(jax.random.split(state.key)[1], STEPS)

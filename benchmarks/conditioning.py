@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import tyro
 
 import agents
 import zoo
+from benchmarks._training import train_seeds
 
 # A learned phase that starts within half a radian per step.
 _SLOW = {"r_min": 0.5, "max_phase": 0.5}
@@ -121,14 +121,8 @@ def measure(row: Row, steps: int, seeds: int) -> np.ndarray:
         rollout_length=steps // 10,
         **row.settings,
     )
-    keys = jax.random.split(jax.random.key(0), seeds)
-    state = jax.jit(jax.vmap(lambda key: agent.init(key=key)))(keys)
-    iterate = jax.jit(jax.vmap(agent.iterate), donate_argnums=0)
-    errors = []
-    for _ in range(10):
-        state, report = iterate(state)
-        errors.append(np.asarray(report.metrics["return_error"]))
-    return np.stack(errors)
+    reports = train_seeds(agent, seeds, 10)
+    return np.stack([report.metrics["return_error"] for report in reports])
 
 
 if __name__ == "__main__":

@@ -242,13 +242,13 @@ def _kills(
 ) -> dict[str, Any]:
     kills: Counter[str] = Counter()
     differing, trainings = [], 0
-    todo = draw.sample(everywhere, len(everywhere))
-    todo = todo[: len(todo) - options.skip]
+    untried = draw.sample(everywhere, len(everywhere))
+    untried = untried[: len(untried) - options.skip]
     while kills.total() < options.kills:
         folder = root / f"run-{trainings}"
         trainings += 1
         # Every place once in a fresh run; then any place of what goes on, or any moment.
-        chain = [todo.pop() if todo else None]
+        chain = [untried.pop() if untried else None]
         chain += [draw.choice([None, draw.choice(everywhere)]) for _ in range(options.chain - 1)]
         for place in chain:
             child = start(folder, place)

@@ -8,13 +8,13 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import tyro
 
 import agents
 import zoo
+from benchmarks._training import train_seeds
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,8 @@ def curve(options: Options, memory: zoo.Spec, gradient) -> np.ndarray:
         adaptive=True,
         rollout_length=options.steps // options.points,
     )
-    keys = jax.random.split(jax.random.key(0), options.seeds)
-    state = jax.jit(jax.vmap(lambda key: agent.init(key=key)))(keys)
-    iterate = jax.jit(jax.vmap(agent.iterate), donate_argnums=0)
-    returns = []
-    for _ in range(options.points):
-        state, report = iterate(state)
-        returns.append(np.asarray(report.episodes["return"]))
-    return np.stack(returns)
+    reports = train_seeds(agent, options.seeds, options.points)
+    return np.stack([report.episodes["return"] for report in reports])
 
 
 def draw(options: Options, steps: np.ndarray, curves: dict[str, np.ndarray]) -> None:

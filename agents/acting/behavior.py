@@ -46,6 +46,10 @@ class AbstractBehavior(eqx.Module):
         `(state, decision)`.
         """
 
+    def seen(self, inputs: Inputs) -> Inputs:
+        """Return what the network sees of its inputs, for any leading axes: all, as they are."""
+        return inputs
+
     def at_end(self, state: Any, inputs: Inputs) -> Any:
         """Return what the algorithm makes of an episode's final observation.
 

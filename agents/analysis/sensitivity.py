@@ -121,8 +121,7 @@ def _play(actor, behavior, key, episodes, limit, greedy):
 
     def step(state, key):
         state, step = actor.step(behavior, state, key, greedy=greedy)
-        inputs = behavior.seen(step.inputs) if isinstance(behavior, ByPolicy) else step.inputs
-        return state, (inputs, step.done)
+        return state, (behavior.seen(step.inputs), step.done)
 
     start = actor.reset(behavior, episodes, key=reset_key)
     _, (inputs, done) = jax.lax.scan(step, start, jax.random.split(key, limit))

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
-import scan
 from zoo.kinds import AbstractUnstructuredCell
 from zoo.memory import AbstractMemory, State
-from zoo.parts import Linear, check_sizes
+from zoo.parts import Linear, check_sizes, overwritten, overwritten_states, unit
 from zoo.registry import register
 
 
@@ -85,13 +84,13 @@ class DeltaNet(AbstractUnstructuredCell):
         alpha = jnp.ones_like(beta)
         if self.decay_rate is not None and self.decay_log is not None:
             alpha = jnp.exp(-jnp.exp(self.decay_log) * jax.nn.softplus(self.decay_rate(x)[0]))
-        return alpha, beta, _unit(jax.nn.silu(self.keys(x))), jax.nn.silu(self.values(x))
+        return alpha, beta, unit(jax.nn.silu(self.keys(x))), jax.nn.silu(self.values(x))
 
     def update(
         self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
     ) -> Float[Array, "hidden keys"]:
         """`S'`: S decays, and what it answers to k moves towards v."""
-        return _overwritten(state, self.projections(x))
+        return overwritten(state, self.projections(x))
 
     def states(
         self,
@@ -101,45 +100,14 @@ class DeltaNet(AbstractUnstructuredCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        initial = parameters.init_state()
-
-        def one_by_one(state, steps):
-            return scan.sequential(_overwritten, state, steps, begin, initial=initial)[1]
-
-        def in_a_tree(state, steps):
-            alpha, beta, k, v = steps
-            step = beta[:, None, None] * k[:, None]
-            turn = alpha[:, None, None] * (
-                jnp.eye(k.shape[1], dtype=k.dtype)[None] - step * k[:, :, None]
-            )
-            first = jnp.eye(k.shape[1], dtype=k.dtype), state
-            elements = turn, v[:, :, None] * step
-            return scan.associative(_combined, elements, begin, initial=first)[1]
-
-        steps = jax.vmap(parameters.projections)(xs)
-        return scan.loop_or_tree(one_by_one, in_a_tree, state, steps, method=method)
+        writes = jax.vmap(parameters.projections)(xs)
+        return overwritten_states(state, writes, begin, method)
 
     def readout(
         self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`S' q`."""
-        return state @ _unit(jax.nn.silu(self.queries(x)))
-
-
-def _overwritten(state, step):
-    alpha, beta, k, v = step
-    kept = alpha * state
-    return kept + beta * (v - kept @ k)[:, None] * k[None]
-
-
-def _combined(earlier, later):
-    """`S ↦ S A + B` after another such map."""
-    (a, b), (later_a, later_b) = earlier, later
-    return a @ later_a, b @ later_a + later_b
-
-
-def _unit(u):
-    return u * jax.lax.rsqrt(jnp.sum(u**2) + 1e-12)
+        return state @ unit(jax.nn.silu(self.queries(x)))
 
 
 def _deltanet(

@@ -3,6 +3,9 @@
 from zoo.parts.activations import activation_function as activation_function
 from zoo.parts.checks import check_counts as check_counts
 from zoo.parts.checks import check_sizes as check_sizes
+from zoo.parts.delta_rule import overwritten as overwritten
+from zoo.parts.delta_rule import overwritten_states as overwritten_states
+from zoo.parts.delta_rule import unit as unit
 from zoo.parts.discretization import discretize as discretize
 from zoo.parts.dtypes import real_dtype as real_dtype
 from zoo.parts.dtypes import to_complex as to_complex
@@ -26,8 +29,11 @@ __all__ = [
     "discretize",
     "join",
     "linear_weights",
+    "overwritten",
+    "overwritten_states",
     "positions",
     "real_dtype",
     "ring",
     "to_complex",
+    "unit",
 ]

@@ -1,0 +1,75 @@
+"""Matrices that are overwritten: the delta rule, one rank-one update a step."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+import scan
+
+Write = tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]
+"""`(α, β, k, v)`: what is kept, the learning rate, a key of length 1 and a value."""
+
+
+def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array, "values keys"]:
+    """`α S (I - β k kᵀ) + β v kᵀ`: S decays, and what it answers to k moves towards v.
+
+    **Arguments:**
+
+    - `state`: S.
+    - `write`: `(α, β, k, v)`, of shapes `[]`, `[]`, `[keys]` and `[values]`.
+
+    **Returns:**
+
+    The next S.
+    """
+    alpha, beta, k, v = write
+    kept = alpha * state
+    return kept + beta * (v - kept @ k)[:, None] * k[None]
+
+
+def overwritten_states(
+    state: Float[Array, "values keys"],
+    writes: Write,
+    begin: Bool[Array, " time"] | None,
+    method: str = "auto",
+) -> Float[Array, "time values keys"]:
+    """All states of a sequence of `overwritten`, which begins with zeros.
+
+    On a CPU the rank-one updates are made one after another; elsewhere the matrices are combined in
+    a tree.
+
+    **Arguments:**
+
+    - `state`: S before the first step.
+    - `writes`: as for `overwritten`, with a leading time axis.
+    - `begin`: shape `[time]`, or `None`.
+    - `method`: see `scan.loop_or_tree`.
+
+    **Returns:**
+
+    The states after every step.
+    """
+
+    def one_by_one(state, writes):
+        return scan.sequential(overwritten, state, writes, begin, initial=jnp.zeros_like(state))[1]
+
+    def in_a_tree(state, writes):
+        alpha, beta, k, v = writes
+        identity = jnp.eye(k.shape[1], dtype=k.dtype)
+        step = beta[:, None, None] * k[:, None]
+        turn = alpha[:, None, None] * (identity[None] - step * k[:, :, None])
+        elements = turn, v[:, :, None] * step
+        return scan.associative(_combined, elements, begin, initial=(identity, state))[1]
+
+    return scan.loop_or_tree(one_by_one, in_a_tree, state, writes, method=method)
+
+
+def unit(u: Float[Array, " width"]) -> Float[Array, " width"]:
+    """`u / ‖u‖`."""
+    return u * jax.lax.rsqrt(jnp.sum(u**2) + 1e-12)
+
+
+def _combined(earlier, later):
+    """`S ↦ S A + B` after another such map."""
+    (a, b), (later_a, later_b) = earlier, later
+    return a @ later_a, b @ later_a + later_b

@@ -135,6 +135,7 @@ CELLS = (
     CellCase("s5", zoo.S5),
     CellCase("sru", zoo.SRU),
     CellCase("deltanet", _named("deltanet", keys=3), diagonal=False),
+    CellCase("delta_product", _named("delta_product", keys=3, gated=True), diagonal=False),
     CellCase("dnc", _with(zoo.DNC, slots=3, word=2), diagonal=False, reachable=_weights),
     CellCase("frame_stack", _named("frame_stack"), diagonal=False),
     CellCase("gated_deltanet", _named("gated_deltanet", keys=3), diagonal=False),

@@ -2,6 +2,7 @@
 
 from zoo.cell import AbstractCell as AbstractCell
 from zoo.cells.block_diagonal import BlockDiagonal as BlockDiagonal
+from zoo.cells.delta_product import DeltaProduct as DeltaProduct
 from zoo.cells.deltanet import DeltaNet as DeltaNet
 from zoo.cells.dnc import DNC as DNC
 from zoo.cells.elman import Elman as Elman
@@ -95,6 +96,7 @@ __all__ = [
     "Block",
     "BlockDiagonal",
     "DeltaNet",
+    "DeltaProduct",
     "Elman",
     "FeLSTM",
     "Fronted",

@@ -81,6 +81,7 @@ def _prove(options: argparse.Namespace) -> int:
 
 # Options under which a memory computes something else, not only other numbers.
 _VARIANTS = (
+    ("delta_product", "gated=true writes=3"),
     ("deltanet", "sensitivity=uoro"),
     ("elman", "sensitivity=rflo"),
     ("felstm", "sensitivity=snap1"),

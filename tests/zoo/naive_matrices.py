@@ -97,6 +97,19 @@ def deltanet(c):
         yield s @ q
 
 
+def delta_product(c):
+    s, n = np.zeros((4, 4)), c.writes
+    for x in XS:
+        q, beta = unit(silu(affine(c.queries)(x))), sigmoid(affine(c.learning_rate)(x))
+        keys, values = (np.split(silu(affine(part)(x)), n) for part in (c.keys, c.values))
+        if c.decay_rate is not None:
+            s = s * np.exp(-np.exp(c.decay_log) * softplus(affine(c.decay_rate)(x))[0])
+        for j in range(n):
+            k, b = unit(keys[j]), beta[j] * (2 if c.negative_eigenvalues else 1)
+            s = s @ (np.eye(4) - b * np.outer(k, k)) + b * np.outer(values[j], k)
+        yield s @ q
+
+
 def lmu(c):
     order, theta = len(c.encode_m), c.theta
     a, b = np.zeros((order + 1, order + 1)), None
@@ -225,6 +238,9 @@ CASES = [
     ("mlstm", {}, mlstm),
     ("deltanet", {}, deltanet),
     ("gated_deltanet", {}, deltanet),
+    ("delta_product", {}, delta_product),
+    ("delta_product", {"writes": 3, "gated": True}, delta_product),
+    ("delta_product", {"writes": 1, "negative_eigenvalues": False}, deltanet),
     ("lmu", {"order": 5}, lmu),
     ("positional_mlp", {}, positional_mlp),
     ("tcn", {"blocks": 2}, tcn),

@@ -104,8 +104,11 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
         cell = eqx.combine(arrays, static)
         return jax.vmap(cell.scan, (0, 1), (0, 1))(state, xs)
 
-    def step(arrays, state, x):
-        return jax.vmap(eqx.combine(arrays, static).step)(state, x)
+    stepper, fixed = eqx.partition(cell.stepper(), eqx.is_array)
+    cache = batched(cell.stepper().init_cache())
+
+    def step(arrays, cache, x):
+        return jax.vmap(eqx.combine(arrays, fixed).step)(cache, x)
 
     def rtrl_step(arrays, carry, x):
         return jax.vmap(eqx.combine(arrays, static).rtrl_step)(carry, x)
@@ -113,7 +116,7 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
     def gradient_of(form):
         return gradient(lambda *given: form(*given)[1])
 
-    steps: dict[str, tuple[Callable, tuple]] = {"step": (step, (arrays, state, xs[0]))}
+    steps: dict[str, tuple[Callable, tuple]] = {"step": (step, (stepper, cache, xs[0]))}
     if kept <= options.most:
         carry = state, batched(cell.rtrl_init())
         steps["rtrl"] = gradient_of(rtrl_step), (arrays, carry, xs[0])

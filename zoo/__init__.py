@@ -48,6 +48,8 @@ from zoo.kinds import AbstractTimeInvariantCell as AbstractTimeInvariantCell
 from zoo.kinds import AbstractTwoAxisCell as AbstractTwoAxisCell
 from zoo.kinds import AbstractUnstructuredCell as AbstractUnstructuredCell
 from zoo.memory import AbstractMemory as AbstractMemory
+from zoo.memory import AbstractStepper as AbstractStepper
+from zoo.memory import PlainStepper as PlainStepper
 from zoo.proofs.report import ProofError as ProofError
 from zoo.proofs.report import Report as Report
 from zoo.prove import prove as prove

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
 from zoo.cell import AbstractCell
-from zoo.memory import State
+from zoo.memory import AbstractStepper, Begin, Cache, State
 from zoo.parts import check_sizes, real_dtype
 
 
@@ -87,6 +87,9 @@ class Fronted(AbstractCell):
     def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         return self.cell.readout(state, self.front(x))
 
+    def stepper(self) -> AbstractStepper:
+        return _FrontedStepper(self, self.cell.stepper())
+
     def states(
         self,
         parameters: rtrl.Parts,
@@ -111,6 +114,25 @@ class Fronted(AbstractCell):
             # Run unit by unit, where the states of all units are of no use.
             return self.cell.states(_of_units(parameters.own, state), state, seen, begin)
         return self.cell.surrogate_states(parameters.own, state, seen, begin, states)
+
+
+class _FrontedStepper(AbstractStepper):
+    """The stepper of the cell, behind the front."""
+
+    memory: Fronted
+    cell: AbstractStepper
+
+    def cache(self, state: State) -> Cache:
+        return self.cell.cache(state)
+
+    def step(
+        self, cache: Cache, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Cache, Float[Array, " outputs"]]:
+        self.memory._check(x.shape, (self.memory.inputs,), "x")
+        return self.cell.step(cache, self.memory.front(x), begin)
+
+    def state(self, cache: Cache) -> State:
+        return self.cell.state(cache)
 
 
 def _of_units(parameters: PyTree, state: State) -> PyTree:

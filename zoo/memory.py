@@ -1,4 +1,4 @@
-"""What every memory offers."""
+"""What every memory offers: four forms, and steps for acting."""
 
 import math
 from abc import abstractmethod
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 State = Any
+Cache = Any
 Sensitivity = Any
 Begin = Bool[Array, ""] | bool
 Carry = tuple[State, Sensitivity]
@@ -152,6 +153,16 @@ class AbstractMemory(eqx.Module):
         `ValueError` for `xs` or `begin` of another shape.
         """
 
+    def stepper(self) -> "AbstractStepper":
+        """Prepare `step` for acting, where parameters stay as they are for many steps.
+
+        **Returns:**
+
+        A `zoo.AbstractStepper` with the same outputs: a `zoo.PlainStepper`, unless the memory can
+        keep something from one step to the next that a `step` computes anew.
+        """
+        return PlainStepper(self)
+
     def _check_sequence(self, xs: Array, begin: Array | None) -> None:
         time = xs.shape[0] if xs.ndim else 0
         if time == 0:
@@ -168,3 +179,90 @@ class AbstractMemory(eqx.Module):
                 f"`{name}` (shape {shape}) must have the shape {expected} for "
                 f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden})."
             )
+
+
+class AbstractStepper(eqx.Module):
+    """A memory's `step` under parameters that stay: for a rollout, an evaluation, a deployment.
+
+    A memory's state outlives an update of the parameters. A cache need not: it holds the state, and
+    what a step would otherwise compute again from parameters and past, such as the keys and values
+    of attention. It is made from a state, and gives it back before the parameters change.
+
+    ```python
+    cell = zoo.get("transformer", inputs=3, hidden=16)
+    stepper = cell.stepper()
+    cache = stepper.init_cache()
+    cache, y = stepper.step(cache, jnp.ones(3), begin=True)
+    state = stepper.state(cache)
+    ```
+    """
+
+    memory: eqx.AbstractVar[AbstractMemory]
+
+    def init_cache(self) -> Cache:
+        """The cache at the beginning of an episode."""
+        return self.cache(self.memory.init_state())
+
+    @abstractmethod
+    def cache(self, state: State) -> Cache:
+        """The cache of a state.
+
+        **Arguments:**
+
+        - `state`: the memory's.
+
+        **Returns:**
+
+        A pytree of arrays.
+        """
+
+    @abstractmethod
+    def step(
+        self, cache: Cache, x: Float[Array, " inputs"], begin: Begin = False
+    ) -> tuple[Cache, Float[Array, " outputs"]]:
+        """One step: that of the memory, on a cache.
+
+        **Arguments:**
+
+        - `cache`: the cache carried so far.
+        - `x`: the input, shape `[inputs]`.
+        - `begin`: whether `x` is the first input of an episode.
+
+        **Returns:**
+
+        `(cache, y)`.
+
+        **Raises:**
+
+        `ValueError` for an `x` of another shape.
+        """
+
+    @abstractmethod
+    def state(self, cache: Cache) -> State:
+        """The memory's state in a cache.
+
+        **Arguments:**
+
+        - `cache`: as `cache` or `step` returned it.
+
+        **Returns:**
+
+        The state.
+        """
+
+
+class PlainStepper(AbstractStepper):
+    """The step of a memory that has nothing to keep: the cache is the state."""
+
+    memory: AbstractMemory
+
+    def cache(self, state: State) -> Cache:
+        return state
+
+    def step(
+        self, cache: Cache, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[Cache, Float[Array, " outputs"]]:
+        return self.memory.step(cache, x, begin)
+
+    def state(self, cache: Cache) -> State:
+        return cache

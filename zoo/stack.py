@@ -7,7 +7,16 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 from zoo.cell import AbstractCell
-from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
+from zoo.memory import (
+    AbstractMemory,
+    AbstractStepper,
+    Begin,
+    Cache,
+    Carry,
+    PlainStepper,
+    Sensitivity,
+    State,
+)
 from zoo.parts import Linear, real_dtype
 
 _CREDIT = ("layerwise", "exact")
@@ -110,12 +119,8 @@ class Stack(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        states = []
-        for block, inner in zip(self.blocks, state, strict=True):
-            inner, y = block.cell.step(inner, block.before(x), begin)
-            states.append(inner)
-            x = block.after(x, y)
-        return tuple(states), x
+        plain = tuple(PlainStepper(block.cell) for block in self.blocks)
+        return _StackStepper(self, plain).step(state, x, begin)
 
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
@@ -164,11 +169,38 @@ class Stack(AbstractMemory):
         states, sensitivities = zip(*carries, strict=True)
         return (states, sensitivities), xs
 
+    def stepper(self) -> AbstractStepper:
+        return _StackStepper(self, tuple(block.cell.stepper() for block in self.blocks))
+
     def _whole(self, carry, xs, begin, *, products):
         """A segment of all layers as one recurrence."""
         whole = _Whole(self.init_state())
         carry, (_, ys) = rtrl.segment(whole, self, carry, xs, begin, products=products)
         return carry, ys
+
+
+class _StackStepper(AbstractStepper):
+    """The steppers of the cells, one above the other."""
+
+    memory: Stack
+    cells: tuple[AbstractStepper, ...]
+
+    def cache(self, state: State) -> tuple[Cache, ...]:
+        return tuple(cell.cache(inner) for cell, inner in zip(self.cells, state, strict=True))
+
+    def step(
+        self, cache: tuple[Cache, ...], x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[tuple[Cache, ...], Float[Array, " outputs"]]:
+        self.memory._check(x.shape, (self.memory.inputs,), "x")
+        caches = []
+        for block, cell, inner in zip(self.memory.blocks, self.cells, cache, strict=True):
+            inner, y = cell.step(inner, block.before(x), begin)
+            caches.append(inner)
+            x = block.after(x, y)
+        return tuple(caches), x
+
+    def state(self, cache: tuple[Cache, ...]) -> State:
+        return tuple(cell.state(inner) for cell, inner in zip(self.cells, cache, strict=True))
 
 
 class _Whole(rtrl.AbstractRecurrence):

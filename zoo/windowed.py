@@ -5,7 +5,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
+from zoo.memory import (
+    AbstractMemory,
+    AbstractStepper,
+    Begin,
+    Cache,
+    Carry,
+    PlainStepper,
+    Sensitivity,
+    State,
+)
 from zoo.parts import check_sizes, real_dtype
 
 
@@ -50,10 +59,7 @@ class Windowed(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        self._check(x.shape, (self.inputs,), "x")
-        past, windows = self._windows(state[0], x[None], jnp.asarray(begin)[None])
-        inner, y = self.cell.step(state[1], windows[0], begin)
-        return (past, inner), y
+        return _WindowedStepper(self, PlainStepper(self.cell)).step(state, x, begin)
 
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
@@ -86,6 +92,9 @@ class Windowed(AbstractMemory):
         (state, sensitivity), ys = self.cell.rtrl_scan((state, sensitivity), windows, begin)
         return ((jax.lax.stop_gradient(past), state), sensitivity), ys
 
+    def stepper(self) -> AbstractStepper:
+        return _WindowedStepper(self, self.cell.stepper())
+
     def _windows(self, past, xs, begin):
         """The past after the last step, and every step's window, oldest first."""
         time, before = len(xs), self.window - 1
@@ -105,3 +114,27 @@ class Windowed(AbstractMemory):
                 later = later | flags[time + j]
         windows = jnp.concatenate(lags[::-1], axis=1)
         return jnp.concatenate([past[:0], *ends]), windows
+
+
+class _WindowedStepper(AbstractStepper):
+    """The stepper of the cell, given windows."""
+
+    memory: Windowed
+    cell: AbstractStepper
+
+    def cache(self, state: State) -> tuple[Array, Cache]:
+        past, inner = state
+        return past, self.cell.cache(inner)
+
+    def step(
+        self, cache: tuple[Array, Cache], x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[tuple[Array, Cache], Float[Array, " outputs"]]:
+        memory = self.memory
+        memory._check(x.shape, (memory.inputs,), "x")
+        past, windows = memory._windows(cache[0], x[None], jnp.asarray(begin)[None])
+        inner, y = self.cell.step(cache[1], windows[0], begin)
+        return (past, inner), y
+
+    def state(self, cache: tuple[Array, Cache]) -> State:
+        past, inner = cache
+        return past, self.cell.state(inner)

@@ -205,13 +205,16 @@ class Actor(eqx.Module):
         """
         segment = length if segment is None else segment
         keys = jax.random.split(key, length).reshape(length // segment, segment)
+        behavior, to_cache, to_state = behavior.prepared()
 
         def one_segment(state, keys):
-            start = state.memory
+            start = to_state(state.memory)
             state, steps = jax.lax.scan(lambda s, k: self.step(behavior, s, k), state, keys)
             return state, (steps, start)
 
+        state = dataclasses.replace(state, memory=to_cache(state.memory))
         state, (steps, starts) = jax.lax.scan(one_segment, state, keys)
+        state = dataclasses.replace(state, memory=to_state(state.memory))
         rollout = jax.tree.map(lambda x: x.reshape(length, *x.shape[2:]), steps)
         memories = jax.tree.map(
             lambda x, end: jnp.concatenate([x, end[None]]), starts, state.memory

@@ -1,6 +1,8 @@
 """How an agent chooses actions: the one thing that acting asks of it."""
 
+import dataclasses
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -58,6 +60,41 @@ class AbstractBehavior(eqx.Module):
         """
         return None
 
+    def prepared(self) -> tuple["AbstractBehavior", Callable[[Any], Any], Callable[[Any], Any]]:
+        """Return one that acts alike while its parameters stay, and may carry more than states.
+
+        **Returns:**
+
+        `(behavior, cache, state)`: `cache` makes what it carries of the memory's states, and
+        `state` makes states of it. Itself, which carries states, by default.
+        """
+        same = lambda states: states  # noqa: E731
+        return self, same, same
+
+
+class AbstractNetworkBehavior(AbstractBehavior):
+    """Acts by a network, on the caches of its memory where there are any.
+
+    **Attributes:**
+
+    - `network`: has `init_state`, `step` and `stepper`; see `agents.networks.Recurrent`.
+    """
+
+    network: eqx.AbstractVar[Any]
+
+    def init_state(self) -> Any:
+        return self.network.init_state()
+
+    def prepared(self) -> tuple["AbstractBehavior", Callable[[Any], Any], Callable[[Any], Any]]:
+        stepper = self.network.stepper()
+        behavior = dataclasses.replace(self, network=stepper)
+
+        def of_all(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            # What has no leaves, as the state of a memoryless network, has no axis to map over.
+            return lambda tree: (jax.vmap(convert) if jax.tree.leaves(tree) else convert)(tree)
+
+        return behavior, of_all(stepper.cache), of_all(stepper.state)
+
 
 class ByChance(AbstractBehavior):
     """Draws actions uniformly, and keeps the final observations of episodes.
@@ -82,7 +119,7 @@ class ByChance(AbstractBehavior):
         return inputs.observation
 
 
-class ByPolicy(AbstractBehavior):
+class ByPolicy(AbstractNetworkBehavior):
     """Draws actions from a network's policy, and keeps their log-probability and the value.
 
     **Attributes:**
@@ -95,9 +132,6 @@ class ByPolicy(AbstractBehavior):
     network: Any
     statistics: Any = None
     reward_clip: float | None = eqx.field(static=True, default=None)
-
-    def init_state(self) -> Any:
-        return self.network.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, (policy, value) = jax.vmap(self.network.step)(state, self.seen(inputs))

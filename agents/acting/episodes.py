@@ -45,6 +45,7 @@ def evaluate(
     """
     check_counts(1, episodes=episodes, **({} if max_steps is None else {"max_steps": max_steps}))
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
+    policy = policy.prepared()
     reset_key, key = jax.random.split(key)
     state = actor.reset(policy.behavior, episodes, key=reset_key)
     empty = jnp.zeros(episodes, jnp.float32), jnp.zeros(episodes, jnp.int32)
@@ -134,6 +135,7 @@ def play(
     total, length = 0.0, 0
     key_reset, key = jax.random.split(key)
     observation, state = env.reset(key_reset, params)
+    policy = None if policy is None else policy.prepared()
     carried = None if policy is None else policy.init_state()
     seen = observation, jnp.bool_(True), jnp.float32(0)
     show(state, observation)

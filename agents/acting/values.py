@@ -1,5 +1,7 @@
 """Acting for replay: by the values of actions, or by a policy alone."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -7,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from agents.acting.behavior import AbstractBehavior, Decision
+from agents.acting.behavior import AbstractBehavior, AbstractNetworkBehavior, Decision
 from agents.networks import Inputs
 from agents.networks.values import value_of
 
 
-class ByValues(AbstractBehavior):
+class ByValues(AbstractNetworkBehavior):
     """Takes the action of the highest value; of drawn ones a share is uniformly random.
 
     Keeps the value of the action and the highest one, and the highest of final observations.
@@ -25,9 +27,6 @@ class ByValues(AbstractBehavior):
 
     network: Any
     epsilon: Float[Array, ""]
-
-    def init_state(self) -> Any:
-        return self.network.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, values = jax.vmap(self.network.step)(state, inputs)
@@ -67,8 +66,12 @@ class Recorded(AbstractBehavior):
     def at_end(self, state: Any, inputs: Inputs) -> Inputs:
         return inputs
 
+    def prepared(self) -> tuple[AbstractBehavior, Callable[[Any], Any], Callable[[Any], Any]]:
+        behavior, cache, state = self.behavior.prepared()
+        return dataclasses.replace(self, behavior=behavior), cache, state
 
-class ByActor(AbstractBehavior):
+
+class ByActor(AbstractNetworkBehavior):
     """Draws actions from a policy in a box, or all of them uniformly.
 
     **Attributes:**
@@ -81,9 +84,6 @@ class ByActor(AbstractBehavior):
     network: Any
     at_random: Bool[Array, ""]
     action_space: Any = eqx.field(static=True)
-
-    def init_state(self) -> Any:
-        return self.network.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, policy = jax.vmap(self.network.step)(state, inputs)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from agents.acting import AbstractBehavior, ActorState, Decision, Policy, Transition
+from agents.acting import AbstractNetworkBehavior, ActorState, Decision, Policy, Transition
 from agents.acting.behavior import normalized
 from agents.agent import AgentState, Metrics
 from agents.learning.scaling import Scaling
@@ -38,14 +38,11 @@ class Actors(eqx.Module):
     discounted: Float[Array, " env"]
 
 
-class ByScaledActor(AbstractBehavior):
+class ByScaledActor(AbstractNetworkBehavior):
     """Draws actions from a policy network; `statistics` are of observations, or `None`."""
 
     network: Recurrent
     statistics: Any
-
-    def init_state(self) -> Any:
-        return self.network.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, policy = jax.vmap(self.network.step)(state, normalized(self.statistics, inputs))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import (
-    AbstractBehavior,
+    AbstractNetworkBehavior,
     ActorState,
     ByChance,
     Decision,
@@ -82,14 +82,11 @@ class Prediction(eqx.Module):
     error: Float[Array, "..."]
 
 
-class ByPrediction(AbstractBehavior):
+class ByPrediction(AbstractNetworkBehavior):
     """Acts at random, as where the predictions were learned, with the prediction as memo."""
 
     network: Recurrent
     chance: ByChance
-
-    def init_state(self) -> Any:
-        return self.network.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, value = jax.vmap(self.network.step)(state, inputs)

@@ -27,6 +27,13 @@ class Inputs(eqx.Module):
     begin: Bool[Array, "..."]
 
 
+def beginning(inputs: Inputs, begin: Any) -> Inputs:
+    """Return the inputs, with a caller's episode borders added to their own."""
+    if begin is None or begin is False:
+        return inputs
+    return eqx.tree_at(lambda i: i.begin, inputs, inputs.begin | begin)
+
+
 class Features(eqx.Module):
     """The memory's input: the observation, previous action and reward as numbers, and an encoder.
 

@@ -11,9 +11,10 @@ from jaxtyping import Array
 import zoo
 from agents.networks.encoders import front
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
-from agents.networks.inputs import Features, Inputs
+from agents.networks.inputs import Features, Inputs, beginning
 from agents.networks.layers import ACTIVATIONS, Encoder, Linear, TwoLayers
 from agents.networks.spaces import is_discrete, width
+from agents.networks.steppers import RecurrentStepper, SeparateStepper
 from zoo.parts.checks import check_counts
 
 
@@ -42,15 +43,19 @@ class Recurrent(eqx.Module):
 
     def step(self, state: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
         """Take one step, for acting: `(state, output)`, the output of the head."""
-        inputs = _beginning(inputs, begin)
+        inputs = beginning(inputs, begin)
         state, y = self.memory.step(state, self.features(inputs), inputs.begin)
         return state, self.head(y)
 
     def scan(self, state: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
         """Run a sequence, every leaf of `inputs` with a leading time axis: `(state, outputs)`."""
-        inputs = _beginning(inputs, begin)
+        inputs = beginning(inputs, begin)
         state, ys = self.memory.scan(state, jax.vmap(self.features)(inputs), inputs.begin)
         return state, jax.vmap(self.head)(ys)
+
+    def stepper(self) -> RecurrentStepper:
+        """Return steps for acting while the parameters stay."""
+        return RecurrentStepper(self.features, self.memory.stepper(), self.head)
 
     def rtrl_init(self) -> Any:
         """Return the sensitivity at the beginning of an episode."""
@@ -58,22 +63,15 @@ class Recurrent(eqx.Module):
 
     def rtrl_step(self, carry: Any, inputs: Inputs, begin: Any = False) -> tuple[Any, Any]:
         """Take one step whose gradient in the memory's parameters is that of the whole past."""
-        inputs = _beginning(inputs, begin)
+        inputs = beginning(inputs, begin)
         carry, y = self.memory.rtrl_step(carry, self.features(inputs), inputs.begin)
         return carry, self.head(y)
 
     def rtrl_scan(self, carry: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
         """Run a segment whose gradient in the memory's parameters reaches beyond its start."""
-        inputs = _beginning(inputs, begin)
+        inputs = beginning(inputs, begin)
         carry, ys = self.memory.rtrl_scan(carry, jax.vmap(self.features)(inputs), inputs.begin)
         return carry, jax.vmap(self.head)(ys)
-
-
-def _beginning(inputs: Inputs, begin: Any) -> Inputs:
-    """The inputs, with a caller's episode borders added to their own."""
-    if begin is None or begin is False:
-        return inputs
-    return eqx.tree_at(lambda i: i.begin, inputs, inputs.begin | begin)
 
 
 def around_memory(
@@ -156,6 +154,10 @@ class Separate(eqx.Module):
     def scan(self, state: Any, inputs: Inputs, begin: Any = None) -> tuple[Any, Any]:
         """Run a sequence, every leaf of `inputs` with a leading time axis: `(state, outputs)`."""
         return self._both("scan", state, inputs, begin)
+
+    def stepper(self) -> SeparateStepper:
+        """Return steps for acting while the parameters stay."""
+        return SeparateStepper(self.actor.stepper(), self.critic.stepper())
 
     def rtrl_init(self) -> Any:
         """Return the sensitivities at the beginning of an episode."""

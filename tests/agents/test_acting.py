@@ -7,10 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import zoo
 from agents import envs
-from agents.acting import AbstractBehavior, Actor, Decision, Policy, episode_statistics, evaluate
+from agents.acting import (
+    AbstractBehavior,
+    Actor,
+    ByPolicy,
+    Decision,
+    Policy,
+    episode_statistics,
+    evaluate,
+)
 from agents.acting.episodes import play
+from agents.networks import actor_critic
 from tests.agents.tasks import Spans, Tape
+from tests.zoo.forms import assert_close
 
 KEY = jax.random.key(0)
 
@@ -60,6 +71,53 @@ def test_a_memory_begins_anew_after_either_end_of_an_episode(length, limit, ends
     statistics = episode_statistics(rollout)
     np.testing.assert_allclose(statistics["return"], rewards[:4].sum(), rtol=1e-6)
     assert (statistics["length"], statistics["episodes"]) == (4, 6)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_what_a_memory_keeps_in_a_rollout_changes_nothing(separate):
+    """Two rollouts in segments and a policy's own steps, against steps by the memory itself."""
+    actor = Actor(env := Tape(5, 7), env.default_params)
+    spaces = env.observation_space(actor.params), env.action_space(actor.params)
+    options = {"encoder_size": 4, "head_size": 4, "separate": separate, "key": KEY}
+    memory = zoo.spec("transformer", hidden=4, window=4)
+    behavior = ByPolicy(actor_critic(*spaces, memory, **options))
+    start = actor.reset(behavior, 2, key=KEY)
+
+    @jax.jit
+    def rollouts(state):
+        def one(state, key):
+            state, rollout, states = actor.collect(behavior, state, length=8, segment=4, key=key)
+            return state, (rollout, states)
+
+        return jax.lax.scan(one, state, jax.random.split(KEY, 2))
+
+    @jax.jit
+    def steps(state):
+        keys = jnp.concatenate([jax.random.split(k, 8) for k in jax.random.split(KEY, 2)])
+
+        def one(state, key):
+            later, step = actor.step(behavior, state, key)
+            return later, (step, state.memory)
+
+        return jax.lax.scan(one, state, keys)
+
+    end, (rollout, states) = rollouts(start)
+    expected_end, (expected, expected_states) = steps(start)
+    rollout = jax.tree.map(lambda x: x.reshape(16, *x.shape[2:]), rollout)
+    assert rollout.done.any()
+    starts = jax.tree.map(lambda x: x[:, :2].reshape(4, *x.shape[2:]), states)
+    expected_starts = jax.tree.map(lambda x: x[::4], expected_states)
+    numbers = lambda *trees: jax.tree.map(np.float64, trees)  # noqa: E731
+    assert_close(numbers(rollout, end, starts), numbers(expected, expected_end, expected_starts))
+
+    policies = [Policy(behavior, spaces[1]), Policy(behavior, spaces[1]).prepared()]
+    carried = [policy.init_state() for policy in policies]
+    act = jax.jit(lambda policy, state, *seen: policy.act(state, *seen))
+    for time in range(6):
+        seen = expected.inputs.observation[time, 0], time in (0, 4)
+        given = zip(policies, carried, strict=True)
+        carried, actions = zip(*(act(*pair, *seen) for pair in given), strict=True)
+        assert actions[0] == actions[1]
 
 
 def test_the_final_observation_is_seen_from_the_state_before_the_reset_at_truncations_only():

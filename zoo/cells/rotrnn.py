@@ -8,7 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
+import scan
 from zoo.kinds import AbstractTimeInvariantCell
+from zoo.kinds.time_invariant import drive
+from zoo.memory import AbstractStepper, Begin, State
 from zoo.parts import Linear, check_sizes, to_complex
 from zoo.registry import register
 
@@ -92,13 +95,44 @@ class RotRNN(AbstractTimeInvariantCell):
         self, state: Complex[Array, " hidden"], x: Float[Array, " inputs"]
     ) -> Float[Array, " outputs"]:
         """`C P s + D x`."""
-        s = jnp.stack([state.real, state.imag], -1).ravel()
-        return s @ self._orthogonal().T @ self.c.T + self.d(x)
+        return _coordinates(state) @ self._orthogonal().T @ self.c.T + self.d(x)
+
+    def stepper(self) -> AbstractStepper:
+        return _RotRNNStepper(self, *self.matrices(), self.c @ self._orthogonal())
 
     def _orthogonal(self) -> Float[Array, "size size"]:
         # Solving, which the exponential does, is not there in half precision.
         skew = (self.basis - self.basis.T).astype(jnp.promote_types(self.basis.dtype, jnp.float32))
         return jax.scipy.linalg.expm(skew)
+
+
+class _RotRNNStepper(AbstractStepper):
+    """Steps with the matrices of one exponential, which takes longer than thousands of steps."""
+
+    memory: RotRNN
+    a: Complex[Array, " hidden"]
+    m: Complex[Array, "hidden inputs"]
+    output: Float[Array, "outputs size"]
+
+    def cache(self, state: State) -> State:
+        return state
+
+    def step(
+        self, cache: State, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[State, Float[Array, " outputs"]]:
+        memory = self.memory
+        memory._check(x.shape, (memory.inputs,), "x")
+        state = scan.reset(begin, jnp.zeros_like(cache), cache)
+        state = self.a * state + drive(self.m, x[None])[0]
+        return state, _coordinates(state) @ self.output.T + memory.d(x)
+
+    def state(self, cache: State) -> State:
+        return cache
+
+
+def _coordinates(state):
+    """The state as real numbers: two for each rotation, side by side."""
+    return jnp.stack([state.real, state.imag], -1).ravel()
 
 
 register("rotrnn", RotRNN)

@@ -32,6 +32,22 @@ class _CausalConvolution(eqx.Module):
             out = out + jnp.where(known, shifted, 0) @ self.weight[:, j].T
         return out
 
+    @property
+    def reach(self):
+        return self.dilation * (self.weight.shape[1] - 1)
+
+    def recall(self, tokens):
+        """The last tokens that the next one can see."""
+        return tokens[len(tokens) - self.reach :]
+
+    def next(self, recalled, x, age):
+        """The output at the token that follows."""
+        tokens = jnp.concatenate([recalled, x[None]])
+        lags = self.dilation * jnp.arange(self.weight.shape[1])
+        seen = jnp.where((lags <= age)[:, None], tokens[:: -self.dilation], 0)
+        weights = self.weight.reshape(len(self.bias), -1)
+        return tokens[1:], self.bias + seen.ravel() @ weights.T
+
 
 class TCN(AbstractFiniteMemory):
     """Temporal convolutional network: blocks of dilated causal convolutions.
@@ -72,17 +88,49 @@ class TCN(AbstractFiniteMemory):
     @property
     def reach(self) -> int:
         """The sum over all filters."""
-        return sum(c.dilation * (c.weight.shape[1] - 1) for b in self.convolutions for c in b)
+        return sum(c.reach for block in self.convolutions for c in block)
 
     def respond(
         self, tokens: Float[Array, "tokens inputs"], age: Int[Array, " tokens"]
     ) -> Float[Array, "tokens outputs"]:
+        return self._layers(tokens, lambda i, convolution, z: convolution(z, age), jax.vmap)
+
+    def recall(
+        self, tokens: Float[Array, "reach inputs"], age: Int[Array, " reach"]
+    ) -> tuple[Array, ...]:
+        """The last inputs of every convolution."""
+        recalled = []
+
+        def convolve(i, convolution, z):
+            recalled.append(convolution.recall(z))
+            return convolution(z, age)
+
+        self._layers(tokens, convolve, jax.vmap)
+        return tuple(recalled)
+
+    def respond_next(
+        self, recalled: tuple[Array, ...], x: Float[Array, " inputs"], age: Int[Array, ""]
+    ) -> tuple[tuple[Array, ...], Float[Array, " outputs"]]:
+        later = []
+
+        def convolve(i, convolution, z):
+            kept, y = convolution.next(recalled[i], z, age)
+            later.append(kept)
+            return y
+
+        y = self._layers(x, convolve, lambda f: f)
+        return tuple(later), y
+
+    def _layers(self, z, convolve, each):
+        """All blocks; `convolve(i, convolution, z)` is the i-th convolution of all, and `each`
+        makes a map of one token one of `z`."""
         for i, (first, second) in enumerate(self.convolutions):
-            through = jax.nn.relu(second(jax.nn.relu(first(tokens, age)), age))
+            inner = jax.nn.relu(convolve(2 * i, first, z))
+            through = jax.nn.relu(convolve(2 * i + 1, second, inner))
             if i == 0 and self.widen is not None:
-                tokens = jax.vmap(self.widen)(tokens)
-            tokens = jax.nn.relu(tokens + through)
-        return tokens
+                z = each(self.widen)(z)
+            z = jax.nn.relu(z + through)
+        return z
 
 
 register("tcn", TCN)

@@ -33,17 +33,42 @@ class _Layer(eqx.Module):
         self.down = Linear(4 * width, width, key=keys[3])
 
     def __call__(self, z, age):
-        z = z + jax.vmap(self.mix)(self._attend(jax.vmap(self.attention_norm)(z), age))
-        inner = jax.nn.gelu(jax.vmap(self.up)(jax.vmap(self.network_norm)(z)))
-        return z + jax.vmap(self.down)(inner)
+        """All tokens of a sequence."""
+        mixed = self._attend(jax.vmap(self._heads)(z), age)
+        return jax.vmap(self._network)(z + jax.vmap(self.mix)(mixed))
 
-    def _attend(self, z, age):
+    def recall(self, z):
+        """Keys and values of the last tokens that a next one can see."""
+        before = self.bias.shape[1] - 1
+        _, *keys_values = jnp.moveaxis(jax.vmap(self._heads)(z[len(z) - before :]), 1, 0)
+        return tuple(keys_values)
+
+    def next(self, recalled, z, age):
+        """The token that follows, whose query meets the keys of those before it."""
+        (heads, window), (width,) = self.bias.shape, z.shape
+        q, *present = self._heads(z)
+        k, v = (jnp.concatenate([x, new[None]]) for x, new in zip(recalled, present, strict=True))
+        lag = jnp.arange(window - 1, -1, -1)
+        logits = jnp.einsum("hd,khd->hk", q, k) * (width // heads) ** -0.5 + self.bias[:, lag]
+        weights = jax.nn.softmax(jnp.where((lag <= age)[None], logits, -jnp.inf), -1)
+        mixed = jnp.einsum("hk,khd->hd", weights, v).reshape(width)
+        return (k[1:], v[1:]), self._network(z + self.mix(mixed))
+
+    def _heads(self, z):
+        """Query, key and value of a token, for each head."""
+        heads = self.bias.shape[0]
+        return self.queries_keys_values(self.attention_norm(z)).reshape(3, heads, -1)
+
+    def _network(self, z):
+        return z + self.down(jax.nn.gelu(self.up(self.network_norm(z))))
+
+    def _attend(self, qkv, age):
         """Blocks of `window` queries, each with the keys of its own block and the one before."""
-        (heads, window), (length, width) = self.bias.shape, z.shape
+        (heads, window), (length, _, _, size) = self.bias.shape, qkv.shape
         blocks = -(-length // window)
         padding = blocks * window - length
-        qkv = jnp.pad(jax.vmap(self.queries_keys_values)(z), ((0, padding), (0, 0)))
-        q, k, v = jnp.moveaxis(qkv.reshape(blocks, window, 3, heads, width // heads), 2, 0)
+        qkv = jnp.pad(qkv, ((0, padding), (0, 0), (0, 0), (0, 0)))
+        q, k, v = jnp.moveaxis(qkv.reshape(blocks, window, 3, heads, size), 2, 0)
         age = jnp.pad(age, (0, padding)).reshape(blocks, window)
 
         def with_block_before(x):
@@ -55,11 +80,11 @@ class _Layer(eqx.Module):
         seen = (lag >= 0) & (lag < window)
         allowed = seen[None] & (lag[None] <= jnp.maximum(age, 0)[..., None])
         bias = jnp.where(seen[None], self.bias[:, jnp.clip(lag, 0, window - 1)], 0)
-        logits = jnp.einsum("bqhd,bkhd->bhqk", q, k) * (width // heads) ** -0.5 + bias[None]
+        logits = jnp.einsum("bqhd,bkhd->bhqk", q, k) * size**-0.5 + bias[None]
         logits = jnp.where(allowed[:, None], logits, -jnp.inf)
         weights = jax.nn.softmax(logits, -1)
         mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
-        return mixed.reshape(blocks * window, width)[:length]
+        return mixed.reshape(blocks * window, heads * size)[:length]
 
 
 class Transformer(AbstractFiniteMemory):
@@ -119,6 +144,28 @@ class Transformer(AbstractFiniteMemory):
         for layer in self.layers:
             z = layer(z, age)
         return jax.vmap(self.norm)(z)
+
+    def recall(
+        self, tokens: Float[Array, "reach inputs"], age: Int[Array, " reach"]
+    ) -> tuple[tuple[Array, Array], ...]:
+        """Keys and values, layer by layer."""
+        z, recalled = jax.vmap(self.embed)(tokens), []
+        for layer in self.layers:
+            recalled.append(layer.recall(z))
+            z = layer(z, age)
+        return tuple(recalled)
+
+    def respond_next(
+        self,
+        recalled: tuple[tuple[Array, Array], ...],
+        x: Float[Array, " inputs"],
+        age: Int[Array, ""],
+    ) -> tuple[tuple[tuple[Array, Array], ...], Float[Array, " outputs"]]:
+        z, later = self.embed(x), []
+        for layer, keys_values in zip(self.layers, recalled, strict=True):
+            keys_values, z = layer.next(keys_values, z, age)
+            later.append(keys_values)
+        return tuple(later), self.norm(z)
 
 
 register("transformer", Transformer)

@@ -2,11 +2,13 @@
 
 from abc import abstractmethod
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity
+import scan
+from zoo.memory import AbstractMemory, AbstractStepper, Begin, Cache, Carry, Sensitivity
 from zoo.parts import positions, real_dtype
 
 State = tuple[Float[Array, "reach inputs"], Int[Array, ""]]
@@ -19,8 +21,8 @@ class AbstractFiniteMemory(AbstractMemory):
     to the episode. It depends on no parameter, so there is nothing for RTRL to carry: the gradient
     of the parameters is exact in every form. An encoder in front learns from the present segment.
 
-    A step computes anew what it needs of the past: exact under changing parameters, and slower
-    than a cache.
+    A step computes anew what it needs of the past, which is exact under changing parameters. A
+    `stepper` keeps it instead, as long as parameters stay.
     """
 
     @property
@@ -45,6 +47,42 @@ class AbstractFiniteMemory(AbstractMemory):
         The outputs, shape `[tokens, outputs]`.
         """
 
+    def recall(self, tokens: Float[Array, "reach inputs"], age: Int[Array, " reach"]) -> Cache:
+        """What `respond_next` needs of the past: the last inputs themselves by default.
+
+        **Arguments:**
+
+        - `tokens`: the last `reach` inputs, oldest first.
+        - `age`: as for `respond`.
+
+        **Returns:**
+
+        A pytree of arrays.
+        """
+        return tokens
+
+    def respond_next(
+        self, recalled: Cache, x: Float[Array, " inputs"], age: Int[Array, ""]
+    ) -> tuple[Cache, Float[Array, " outputs"]]:
+        """The output at the token that follows: the last one of `respond`.
+
+        **Arguments:**
+
+        - `recalled`: as `recall` or the call before returned it.
+        - `x`: the token.
+        - `age`: how many tokens of the same episode came before it, if fewer than `reach`.
+
+        **Returns:**
+
+        `(recalled, y)`.
+        """
+        tokens = jnp.concatenate([recalled, x[None]])
+        ages = age - jnp.arange(self.reach, -1, -1, dtype=age.dtype)
+        return tokens[1:], self.respond(tokens, jnp.maximum(ages, -1))[-1]
+
+    def stepper(self) -> AbstractStepper:
+        return _FiniteStepper(self)
+
     def init_state(self) -> State:
         """Zeros."""
         dtype = real_dtype(self)
@@ -63,8 +101,7 @@ class AbstractFiniteMemory(AbstractMemory):
         self._check_sequence(xs, begin)
         (past, count), time = state, len(xs)
         tokens = jnp.concatenate([past, xs])
-        before = count - jnp.arange(self.reach, 0, -1, dtype=count.dtype)
-        age = jnp.concatenate([before, positions(count, begin, time)])
+        age = jnp.concatenate([_ages(count, self.reach), positions(count, begin, time)])
         in_episode = age >= 0
         age = jnp.where(in_episode, age, -1)
         # What is not finite must reach the outputs it belongs to, but zero times it no others.
@@ -73,8 +110,7 @@ class AbstractFiniteMemory(AbstractMemory):
         tainted = _any_before(in_episode & ~sound, jnp.minimum(age, self.reach))
         ys = jnp.where(tainted[:, None], jnp.nan, ys)[self.reach :]
         count = jnp.minimum(age[-1] + 1, self.reach)
-        lag = jnp.arange(self.reach, 0, -1)[:, None]
-        return (jnp.where(lag <= count, tokens[time:], 0), count), ys
+        return (_of_episode(tokens[time:], count), count), ys
 
     def rtrl_init(self) -> Sensitivity:
         """Nothing."""
@@ -93,6 +129,63 @@ class AbstractFiniteMemory(AbstractMemory):
         state, sensitivity = jax.lax.stop_gradient(carry)
         state, ys = self.scan(state, xs, begin)
         return (jax.lax.stop_gradient(state), sensitivity), ys
+
+
+class _Recalled(eqx.Module):
+    """A finite memory's state, what it recalls of it, and for how many steps more an input that is
+    not finite taints the outputs."""
+
+    past: Float[Array, "reach inputs"]
+    count: Int[Array, ""]
+    tainted: Int[Array, ""]
+    recalled: Cache
+
+
+class _FiniteStepper(AbstractStepper):
+    """Steps that recall the past instead of computing it anew."""
+
+    memory: AbstractFiniteMemory
+
+    def cache(self, state: State) -> _Recalled:
+        past, count = state
+        age, reach = _ages(count, len(past)), len(past)
+        in_episode = age >= 0
+        sound = jnp.all(jnp.isfinite(past), 1)
+        # Token i is seen by the next i + 1 outputs.
+        steps = jnp.arange(1, reach + 1, dtype=count.dtype)
+        tainted = jnp.max(jnp.where(in_episode & ~sound, steps, 0), initial=0)
+        tokens = jnp.where((in_episode & sound)[:, None], past, 0)
+        recalled = self.memory.recall(tokens, jnp.where(in_episode, age, -1))
+        return _Recalled(past, count, tainted, recalled)
+
+    def step(
+        self, cache: _Recalled, x: Float[Array, "..."], begin: Begin = False
+    ) -> tuple[_Recalled, Float[Array, " outputs"]]:
+        memory = self.memory
+        memory._check(x.shape, (memory.inputs,), "x")
+        zero = jnp.zeros_like(cache.count)
+        age, tainted = scan.reset(begin, (zero, zero), (cache.count, cache.tainted))
+        sound = jnp.all(jnp.isfinite(x))
+        tainted = jnp.where(sound, tainted, memory.reach + 1)
+        recalled, y = memory.respond_next(cache.recalled, jnp.where(sound, x, 0), age)
+        past = jnp.concatenate([cache.past, x[None]])[1:]
+        count = jnp.minimum(age + 1, memory.reach)
+        y = jnp.where(tainted > 0, jnp.nan, y)
+        return _Recalled(past, count, jnp.maximum(tainted - 1, 0), recalled), y
+
+    def state(self, cache: _Recalled) -> State:
+        return _of_episode(cache.past, cache.count), cache.count
+
+
+def _ages(count, reach):
+    """How many tokens of the episode come before each of the last `reach`; negative for others."""
+    return count - jnp.arange(reach, 0, -1, dtype=count.dtype)
+
+
+def _of_episode(past, count):
+    """The last tokens, zeros where they are of an earlier episode."""
+    lag = jnp.arange(len(past), 0, -1)[:, None]
+    return jnp.where(lag <= count, past, 0)
 
 
 def _any_before(flags, lags):

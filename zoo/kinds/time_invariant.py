@@ -45,7 +45,7 @@ class AbstractTimeInvariantCell(AbstractCell):
         `(a, M x)`.
         """
         a, m = self.matrices()
-        return a, _drive(m, x[None])[0]
+        return a, drive(m, x[None])[0]
 
     def update(self, state: State, x: Array) -> State:
         a, b = self.coefficients(x)
@@ -69,10 +69,10 @@ class AbstractTimeInvariantCell(AbstractCell):
         method: str = "auto",
     ) -> State:
         a, m = parameters
-        return scan.linear(a, _drive(m, xs), state, begin, method=method)
+        return scan.linear(a, drive(m, xs), state, begin, method=method)
 
 
-def _drive(m: Array, xs: Array) -> Array:
+def drive(m: Array, xs: Array) -> Array:
     """`M x_t` for all t. A real product per part: half the work of a complex one."""
     if not jnp.iscomplexobj(m):
         return jnp.tensordot(xs, m, (-1, -1))

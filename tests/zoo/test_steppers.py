@@ -1,0 +1,62 @@
+"""Steppers: what they keep changes nothing."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import zoo
+from tests.cases import DISTINCT, for_each
+from tests.zoo.forms import assert_close
+
+INPUTS, HIDDEN, TIME = 3, 4, 12
+
+
+def _keeps_something(case):
+    return not isinstance(
+        case.build(INPUTS, HIDDEN, key=jax.random.key(0)).stepper(), zoo.PlainStepper
+    )
+
+
+CACHED = tuple(case for case in DISTINCT if _keeps_something(case))
+
+
+def _steps(step, carry, xs, begin):
+    return jax.lax.scan(lambda c, given: step(c, *given), carry, (xs, begin))
+
+
+@for_each(CACHED)
+def test_steps_on_a_cache_are_the_memorys(case):
+    """From any state: outputs, and the state that is given back; across episodes and NaN."""
+    memory = case.build(INPUTS, HIDDEN, key=jax.random.key(1))
+
+    @jax.jit
+    def both(xs, begin):
+        stepper = memory.stepper()
+        middle, expected = _steps(memory.step, memory.init_state(), xs, begin)
+        end, later = _steps(memory.step, middle, xs, begin[::-1])
+        start, got = _steps(stepper.step, stepper.init_cache(), xs, begin)
+        again, got_later = _steps(stepper.step, stepper.cache(middle), xs, begin[::-1])
+        states = stepper.state(start), stepper.state(again)
+        return (expected, later, middle, end), (got, got_later, *states)
+
+    xs = jax.random.normal(jax.random.key(2), (TIME, INPUTS), jnp.float64)
+    for begins in ([], [0, 5], [3, 4, 11]):
+        begin = np.isin(np.arange(TIME), begins)
+        for given in (xs, xs.at[2].set(jnp.nan), xs.at[TIME - 2, 0].set(jnp.inf)):
+            expected, got = both(given, begin)
+            finite = lambda tree: jax.tree.map(np.isfinite, tree)  # noqa: E731
+            assert eqx.tree_equal(finite(got), finite(expected))
+            assert_close(*(jax.tree.map(np.nan_to_num, tree) for tree in (got, expected)))
+
+
+def test_those_that_compute_their_past_anew_keep_it():
+    assert {case.name for case in CACHED} >= {"transformer", "tcn", "rotrnn"}
+
+
+@for_each(CACHED)
+def test_a_wrong_width_is_refused(case):
+    stepper = case.build(INPUTS, HIDDEN, key=jax.random.key(0)).stepper()
+    with pytest.raises(ValueError, match=r"`x` \(shape \(4,\)\) must have the shape \(3,\)"):
+        stepper.step(stepper.init_cache(), jnp.zeros(INPUTS + 1))

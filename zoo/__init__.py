@@ -2,6 +2,7 @@
 
 from zoo.cell import AbstractCell as AbstractCell
 from zoo.cells.block_diagonal import BlockDiagonal as BlockDiagonal
+from zoo.cells.ctrnn import CTRNN as CTRNN
 from zoo.cells.delta_product import DeltaProduct as DeltaProduct
 from zoo.cells.deltanet import DeltaNet as DeltaNet
 from zoo.cells.dnc import DNC as DNC
@@ -18,6 +19,7 @@ from zoo.cells.linoss import LinOSS as LinOSS
 from zoo.cells.lmu import LMU as LMU
 from zoo.cells.lru import LRU as LRU
 from zoo.cells.lstm import LSTM as LSTM
+from zoo.cells.ltc import LTC as LTC
 from zoo.cells.mgu import MGU as MGU
 from zoo.cells.mingru import MinGRU as MinGRU
 from zoo.cells.minlstm import MinLSTM as MinLSTM
@@ -64,6 +66,7 @@ from zoo.stack import Stack as Stack
 from zoo.windowed import Windowed as Windowed
 
 __all__ = [
+    "CTRNN",
     "DNC",
     "ELSTM",
     "FFM",
@@ -72,6 +75,7 @@ __all__ = [
     "LMU",
     "LRU",
     "LSTM",
+    "LTC",
     "MGU",
     "MLP",
     "MLSTM",

@@ -81,6 +81,8 @@ def _prove(options: argparse.Namespace) -> int:
 
 # Options under which a memory computes something else, not only other numbers.
 _VARIANTS = (
+    ("ctrnn", "sensitivity=rflo unfolds=2"),
+    ("ctrnn", "solver=exponential time_step=input"),
     ("delta_product", "gated=true writes=3"),
     ("deltanet", "sensitivity=uoro"),
     ("elman", "sensitivity=rflo"),
@@ -91,6 +93,7 @@ _VARIANTS = (
     ("gru", "sensitivity=uoro"),
     ("linoss", "discretization=imex"),
     ("lstm", "sensitivity=snap1"),
+    ("ltc", "sensitivity=snap1 time_step=input"),
     ("mgu", "sensitivity=snap1"),
     ("retnet", "heads=2"),
     ("rtu", "modulus=sigmoid phase=direct"),

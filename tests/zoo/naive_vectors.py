@@ -87,6 +87,33 @@ def mgu(c):
         yield h
 
 
+def _timed(c):
+    for x in XS:
+        signal, time = (x[:-1], max(x[-1], 0)) if c.time_step == "input" else (x, c.time_step)
+        yield c.w[:, 0] @ signal + c.b[:, 0], time / c.unfolds
+
+
+def ctrnn(c):
+    h, tau = np.zeros(4), np.exp(c.tau_log)
+    for drive, part in _timed(c):
+        for _ in range(c.unfolds):
+            rest = np.tanh(drive + c.u[:, 0] @ h)
+            if c.solver == "exponential":
+                h = rest + np.exp(-part / tau) * (h - rest)
+            else:
+                h = h + part * (rest - h) / tau
+        yield h
+
+
+def ltc(c):
+    h, tau = np.zeros(4), np.exp(c.tau_log)
+    for drive, part in _timed(c):
+        for _ in range(c.unfolds):
+            f = sigmoid(drive + c.u[:, 0] @ h)
+            h = (h + part * f * c.a) / (1 + part * (1 / tau + f))
+        yield h
+
+
 def lstm(c):
     cell, h = np.zeros(4), np.zeros(4)
     for x in XS:
@@ -221,6 +248,10 @@ CASES = [
     ("block_diagonal", {}, block_diagonal),
     ("elman", {}, elman),
     ("mgu", {}, mgu),
+    ("ctrnn", {"time_step": 0.5, "unfolds": 3}, ctrnn),
+    ("ctrnn", {"time_step": "input", "solver": "exponential"}, ctrnn),
+    ("ltc", {}, ltc),
+    ("ltc", {"time_step": "input", "unfolds": 2, "tau_min": 0.1}, ltc),
     ("lstm", {}, lstm),
     ("s5", {}, s5),
     ("s5", {"discretization": "bilinear"}, s5),

@@ -161,6 +161,13 @@ def test_build_is_deterministic():
             {"sensitivity": "snap2"},
             r"`sensitivity` \(='snap2'\) of 'gru' must be one of exact",
         ),
+        ("ctrnn", {"time_step": 0}, r"`time_step` \(=0.0\) must be above 0, or 'input'\."),
+        (
+            "ltc",
+            {"time_step": "x"},
+            r"`time_step` \(='x'\) of 'ltc' must be a number or one of inp",
+        ),
+        ("ltc", {"tau_min": 11.0}, r"`tau_min` \(=11.0\) and `tau_max` \(=10.0\) must obey 0 < ta"),
         ("s6", {"reads": "drive"}, r"`reads` \(='drive'\) must be one of input, signal\."),
     ],
 )

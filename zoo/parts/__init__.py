@@ -17,10 +17,15 @@ from zoo.parts.positions import positions as positions
 from zoo.parts.stabilizers import NOTHING as NOTHING
 from zoo.parts.stabilizers import decayed as decayed
 from zoo.parts.stabilizers import decaying_maximum as decaying_maximum
+from zoo.parts.times import TimeStep as TimeStep
+from zoo.parts.times import signal_and_time as signal_and_time
+from zoo.parts.times import signals as signals
+from zoo.parts.times import time_constants as time_constants
 
 __all__ = [
     "NOTHING",
     "Linear",
+    "TimeStep",
     "activation_function",
     "check_counts",
     "check_sizes",
@@ -34,6 +39,9 @@ __all__ = [
     "positions",
     "real_dtype",
     "ring",
+    "signal_and_time",
+    "signals",
+    "time_constants",
     "to_complex",
     "unit",
 ]

@@ -1,0 +1,67 @@
+"""Steps of time in continuous time: of one length, or of lengths that come with the input."""
+
+import math
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from zoo.parts.checks import shown
+
+TimeStep = float | Literal["input"]
+"""The length of a step, or `"input"` where the last entry of `x` is its length."""
+
+
+def signals(inputs: int, time_step: TimeStep) -> int:
+    """The number of entries of `x` that are a signal and no time.
+
+    **Arguments:**
+
+    - `inputs`: width of `x`.
+    - `time_step`: the option of a cell.
+
+    **Raises:**
+
+    `ValueError` where `time_step` is neither a number above 0 nor `"input"`.
+    """
+    if time_step == "input":
+        return inputs - 1
+    if isinstance(time_step, str) or not time_step > 0:
+        raise ValueError(f"`time_step` (={shown(time_step)}) must be above 0, or 'input'.")
+    return inputs
+
+
+def signal_and_time(
+    x: Float[Array, " inputs"], time_step: TimeStep
+) -> tuple[Float[Array, " signals"], Float[Array, ""]]:
+    """What `x` says, and how long it lasts.
+
+    **Arguments:**
+
+    - `x`: the input, shape `[inputs]`.
+    - `time_step`: the option of a cell. A time in `x` below 0 counts as 0.
+
+    **Returns:**
+
+    `(signal, time)`.
+    """
+    if isinstance(time_step, str):
+        return x[:-1], jnp.maximum(x[-1], 0)
+    return x, jnp.asarray(time_step, x.dtype)
+
+
+def time_constants(
+    key: Array, hidden: int, tau_min: float, tau_max: float
+) -> Float[Array, " hidden"]:
+    """Logarithms of time constants, uniform between those of `tau_min` and `tau_max`.
+
+    **Raises:**
+
+    `ValueError` unless `0 < tau_min <= tau_max`.
+    """
+    if not 0 < tau_min <= tau_max:
+        raise ValueError(
+            f"`tau_min` (={tau_min}) and `tau_max` (={tau_max}) must obey 0 < tau_min <= tau_max."
+        )
+    return jax.random.uniform(key, (hidden,), minval=math.log(tau_min), maxval=math.log(tau_max))

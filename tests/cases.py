@@ -174,6 +174,7 @@ CELLS = (
         diagonal=False,
         reachable=_finite,
     ),
+    CellCase("ttt", zoo.TTT, diagonal=False),
 )
 
 

@@ -39,6 +39,7 @@ from zoo.cells.shm import SHM as SHM
 from zoo.cells.sru import SRU as SRU
 from zoo.cells.tcn import TCN as TCN
 from zoo.cells.transformer import Transformer as Transformer
+from zoo.cells.ttt import TTT as TTT
 from zoo.fronted import Fronted as Fronted
 from zoo.kinds import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds import AbstractDiagonalCell as AbstractDiagonalCell
@@ -88,6 +89,7 @@ __all__ = [
     "SHM",
     "SRU",
     "TCN",
+    "TTT",
     "AbstractCell",
     "AbstractDenseCell",
     "AbstractDiagonalCell",

@@ -110,6 +110,24 @@ def delta_product(c):
         yield s @ q
 
 
+def ttt(c):
+    w, b, g = (np.array(part) for part in (c.w, c.b, c.g))
+
+    def normed(z):
+        deviation = np.sqrt(z.var() + 1e-6)
+        return (z - z.mean()) / deviation, deviation
+
+    for x in XS:
+        q, k, v = (affine(part)(x) for part in (c.queries, c.keys, c.values))
+        eta = c.learning_rate * sigmoid(affine(c.rate)(x)[0])
+        n, deviation = normed(w @ k + b)
+        error = g * (k + g * n + c.c - v) / 4
+        # Through the norm: what is along (1, …, 1) and along n does not count.
+        slope = (error - error.mean() - n * (error @ n) / 4) / deviation
+        w, b = w - eta * np.outer(slope, k), b - eta * slope
+        yield q + g * normed(w @ q + b)[0] + c.c
+
+
 def lmu(c):
     order, theta = len(c.encode_m), c.theta
     a, b = np.zeros((order + 1, order + 1)), None
@@ -241,6 +259,8 @@ CASES = [
     ("delta_product", {}, delta_product),
     ("delta_product", {"writes": 3, "gated": True}, delta_product),
     ("delta_product", {"writes": 1, "negative_eigenvalues": False}, deltanet),
+    ("ttt", {}, ttt),
+    ("ttt", {"learning_rate": 0.1}, ttt),
     ("lmu", {"order": 5}, lmu),
     ("positional_mlp", {}, positional_mlp),
     ("tcn", {"blocks": 2}, tcn),

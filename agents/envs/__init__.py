@@ -10,6 +10,9 @@ from .core.base import BaseEnvironment
 from .core.spaces import MultiDiscrete
 from .diagnostics.copy_task import CopyTask
 from .diagnostics.t_maze import TMaze
+from .diagnostics.memory_chain import MemoryChain
+from .diagnostics.mortar_mayhem import MortarMayhem
+from .diagnostics.mystery_path import MysteryPath
 from .diagnostics.three_state import ThreeState
 from .diagnostics.three_state_cycle import ThreeStateCycle
 from .diagnostics.trace_conditioning import (
@@ -79,10 +82,13 @@ __all__ = [
     "LabyrinthExplore",
     "MineSweeper",
     "MiniGridMemory",
+    "MemoryChain",
     "MultiDiscrete",
     "MultiarmedBandit",
+    "MortarMayhem",
     "NoisyPositionOnlyCartPole",
     "NoisyPositionOnlyPendulum",
+    "MysteryPath",
     "Pendulum",
     "PositionOnlyCartPole",
     "PositionOnlyPendulum",

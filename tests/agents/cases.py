@@ -14,7 +14,7 @@ from tests.cases import slow_but
 # A sign at the start says where to turn two steps later. The limit truncates many an episode of an
 # agent that has learned nothing, a turn at the junction terminates it.
 _TASK = {"env": "t_maze", "env_options": {"corridor": 1, "max_steps_in_episode": 4}}
-_WORDS = "--env t_maze --env-options corridor=1 --env-options max_steps_in_episode=4 "
+_WORDS = "--env t_maze --env-options length=1 --env-options max_steps_in_episode=4 "
 # What the best agent without a memory gets in a T-maze, and the best with one.
 MEMORYLESS, BEST = 1.95, 4.0
 

@@ -196,14 +196,14 @@ class Remembers(Counting):
 
 
 def test_an_evaluation_carries_the_memory_within_an_episode():
-    actor = Actor(*envs.make("t_maze", corridor=1))
+    actor = Actor(*envs.make("t_maze", length=1))
     policy = Policy(Remembers(), actor.env.action_space(actor.params))
     played = evaluate(actor, policy, episodes=16, key=KEY)
     np.testing.assert_array_equal(played["returns"], 4)
     np.testing.assert_array_equal(played["lengths"], 2)
     shown = []
     episodes = play(
-        *envs.make("t_maze", corridor=1),
+        *envs.make("t_maze", length=1),
         policy,
         lambda state, observation: shown.append(int(observation)),
         episodes=5,
@@ -216,6 +216,6 @@ def test_an_evaluation_carries_the_memory_within_an_episode():
 
 def test_a_play_that_is_cut_is_not_complete():
     episodes = play(
-        *envs.make("t_maze", corridor=3), None, lambda *_: None, episodes=1, steps=2, key=KEY
+        *envs.make("t_maze", length=3), None, lambda *_: None, episodes=1, steps=2, key=KEY
     )
     assert [(e.length, e.complete) for e in episodes] == [(2, False)]

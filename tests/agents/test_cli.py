@@ -241,7 +241,7 @@ def test_what_goes_wrong_is_a_message_and_a_bug_keeps_its_traceback(
 
 def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
     film = tmp_path / "play.gif"
-    words = ["play", "--env", "t_maze", "--env-options", "corridor=1", "--out", str(film)]
+    words = ["play", "--env", "t_maze", "--env-options", "length=1", "--out", str(film)]
     assert main([*words, "--episodes", "2", "--seed", "1", "--fps", "10"]) == 0
     text = capsys.readouterr().out
     rows = re.findall(r"│ (\d) +│ (-?\d+\.\d+) +│ (\d+) +│", text)

@@ -67,6 +67,9 @@ _PREDICTION = (
     Case("t_maze"),
 )
 
+    Case("memory_chain", {"length": 2, "bits": 2}, ends_first=True, slow=True),
+    Case("mortar_mayhem", slow=True),
+    Case("mystery_path", slow=True),
 _REMEMBERING = (
     Case("recall", ends_first=True, slow=True),
     Case("gravity", slow=True),

@@ -205,11 +205,11 @@ def test_flags_at_the_end_and_at_a_time_limit(env, last):
     ("make", "error", "message"),
     [
         (lambda: envs.CopyTask(0), ValueError, r"`max_bits` \(=0\) must be at least 1\."),
-        (lambda: envs.TMaze(0), ValueError, r"`corridor` \(=0\) must be at least 1\."),
+        (lambda: envs.TMaze(0), ValueError, r"`length` \(=0\) must be at least 1\."),
         (
-            lambda: envs.make("t_maze", corridor=2.5),
+            lambda: envs.make("t_maze", length=2.5),
             TypeError,
-            r"`corridor` \(=2\.5\) must be a wh",
+            r"`length` \(=2\.5\) must be a wh",
         ),
     ],
 )

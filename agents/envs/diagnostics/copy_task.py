@@ -47,6 +47,9 @@ class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
     Learning", ICLR 2024, appendix B.1, where it is supervised; the reward is this library's.
     """
 
+    best_return = 1.0
+    memoryless_return = 0.0
+
     def __init__(self, max_bits: int = 10):
         """**Arguments:**
 

@@ -21,6 +21,9 @@ from ..rendering.canvas import (
 )
 from ..rendering.frame import draw, title
 from .copy_task import CopyTask
+from .memory_chain import MemoryChain
+from .mortar_mayhem import MortarMayhem
+from .mystery_path import MysteryPath
 from .t_maze import TMaze
 from .three_state import RETURNS, STATES, ThreeState
 from .three_state_cycle import ThreeStateCycle
@@ -95,7 +98,7 @@ def _trace(env: Any, params: Any, state: Any, observation: Any, scale: int) -> n
 
 @draw.register(TMaze)
 def _t_maze(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
-    end, north = env.corridor, bool(state.goal_north)
+    end, north = env.length, bool(state.goal_north)
     canvas = Canvas(end + 3, 5, scale, title(env, state))
     canvas.box(0, 0, end + 3, 5, WALL)
     canvas.box(1, 2, end + 1, 1, PAPER)
@@ -111,4 +114,58 @@ def _t_maze(env: Any, params: Any, state: Any, observation: Any, scale: int) -> 
     if turned:
         canvas.text(1, 0.5, "turned", PAPER, 0.6, "l")
     canvas.agent(2, 1 + position)
+    return canvas.pixels()
+
+
+_NAMES = ("stay", "up", "right", "down", "left")  # Mortar Mayhem's commands
+
+
+@draw.register(MemoryChain)
+def _memory_chain(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    time, context, asked = int(state.time), int(state.context), int(state.asked)
+    canvas = Canvas(max(10, env.bits + 1), 4.2, scale, title(env, state))
+    in_sight = time == 0
+    for bit in range(env.bits):
+        question = time >= env.length and bit == asked
+        line = (ORANGE, 0.1) if question else (GRAY, 0.04)
+        canvas.box(0.5 + bit, 0.4, 0.9, 0.9, PAPER if in_sight else PALE, *line)
+        color = INK if in_sight else faint(INK, 0.4)
+        canvas.text(bit + 0.95, 0.85, str(context >> bit & 1), color)
+    wide = canvas.width - 1
+    canvas.box(0.5, 2.2, wide, 0.4, PALE)
+    canvas.box(0.5, 2.2, wide * min(1, time / env.length), 0.4, BLUE)
+    words = f"bit {asked}?" if time >= env.length else f"{env.length - time} steps to the question"
+    canvas.text(0.5, 3.2, words, INK if time >= env.length else GRAY, 0.55, "l")
+    return canvas.pixels()
+
+
+@draw.register(MortarMayhem)
+def _mortar_mayhem(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    time, size = int(state.time), env.size
+    commands = np.asarray(state.commands)
+    canvas = Canvas(max(9, size + 1), size + 3.4, scale, title(env, state))
+    shows = time < env.length
+    now = commands[time if shows else min(time - env.length, env.length - 1)]
+    what = "shown" if shows else "to follow"
+    canvas.text(0.5, 0.6, f"{what}: {_NAMES[now]}", INK if shows else faint(INK, 0.4), 0.7, "l")
+    for row, column in np.ndindex(size, size):
+        canvas.box(0.5 + column, 1.4 + row, 0.9, 0.9, PALE, GRAY, 0.04)
+    canvas.disc(0.95 + int(state.column), 1.85 + int(state.row), 0.3, BLUE)
+    done = 0 if shows else (time - env.length) / env.length
+    canvas.box(0.5, size + 2, canvas.width - 1, 0.4, PALE)
+    canvas.box(0.5, size + 2, (canvas.width - 1) * min(1, done), 0.4, GREEN)
+    return canvas.pixels()
+
+
+@draw.register(MysteryPath)
+def _mystery_path(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    path, column = np.asarray(state.path), int(state.column)
+    words = f"{int(state.falls)} of {env.most_falls} falls"
+    canvas = Canvas(max(9, env.length + 2), env.rows + 1, scale, title(env, state, words))
+    for row, place in np.ndindex(env.rows, env.length):
+        holds = path[place] == row
+        color = GREEN if holds and place < column else faint(GREEN) if holds else PALE
+        canvas.box(1.5 + place, 0.5 + row, 0.9, 0.9, color, GRAY, 0.04)
+    stands = 0.5 + (path[column - 1] if column else (env.rows - 1) / 2)
+    canvas.disc(0.95 + column, stands + 0.45, 0.3, BLUE)
     return canvas.pixels()

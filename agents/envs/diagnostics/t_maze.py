@@ -38,27 +38,30 @@ class EnvState(GymnaxEnvState):
 class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
     """Walk along a corridor and turn north or south at its end, as a sign at the start said.
 
-    The start is at the west end, the junction `corridor` steps east of it. Actions are north, east,
+    The start is at the west end, the junction `length` steps east of it. Actions are north, east,
     south and west, 0 to 3. An observation is 0 or 1 at the start, for a goal in the north or south,
     2 in the corridor and 3 at the junction. Turning at the junction ends the episode, with a reward
     of 4 for the goal's side and -0.1 for the other. A step into a wall changes nothing and gives
-    -0.1; all others give 0. The best return is 4, in `corridor + 1` steps; the best without memory
+    -0.1; all others give 0. The best return is 4, in `length + 1` steps; the best without memory
     is 1.95 in expectation. The time limit is ten times the steps of the best episode.
 
     Source: Bakker, "Reinforcement Learning with Long Short-Term Memory", NeurIPS 2001, where an
     observation is three bits; here it is one of four numbers.
     """
 
-    def __init__(self, corridor: int = 10):
+    best_return = GOAL_REWARD
+    memoryless_return = (GOAL_REWARD + PENALTY) / 2
+
+    def __init__(self, length: int = 10):
         """**Arguments:**
 
-        - `corridor`: steps from the start to the junction; at least 1.
+        - `length`: steps from the start to the junction; at least 1.
         """
-        self.corridor = check_at_least("corridor", corridor, 1)
+        self.length = check_at_least("length", length, 1)
         super().__init__(
             observations=spaces.Discrete(4),
             actions=spaces.Discrete(4),
-            limit=10 * (self.corridor + 1),
+            limit=10 * (self.length + 1),
         )
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
@@ -84,10 +87,10 @@ class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Go in a direction."""
         north, south = jnp.asarray(action) == NORTH, jnp.asarray(action) == SOUTH
-        turned = (state.position == self.corridor) & (north | south)
+        turned = (state.position == self.length) & (north | south)
         east = (jnp.asarray(action) == EAST).astype(jnp.int32)
         west = (jnp.asarray(action) == WEST).astype(jnp.int32)
-        position = jnp.clip(state.position + east - west, 0, self.corridor)
+        position = jnp.clip(state.position + east - west, 0, self.length)
         at_goal = turned & (north == state.goal_north)
         fails = ~at_goal & (position == state.position)  # into a wall, or the wrong way
         reward = jnp.where(fails, jnp.float32(PENALTY), jnp.float32(0))
@@ -100,4 +103,4 @@ class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
     def _observation(self, state: EnvState) -> Int32[Array, ""]:
         sign = jnp.where(state.goal_north, jnp.int32(SIGN_NORTH), jnp.int32(SIGN_SOUTH))
         seen = jnp.where(state.position == 0, sign, jnp.int32(CORRIDOR))
-        return jnp.where(state.position == self.corridor, jnp.int32(JUNCTION), seen)
+        return jnp.where(state.position == self.length, jnp.int32(JUNCTION), seen)

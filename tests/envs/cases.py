@@ -65,11 +65,11 @@ _PREDICTION = (
     Case("three_state", slow=True),
     Case("three_state_cycle", slow=True),
     Case("t_maze"),
-)
-
     Case("memory_chain", {"length": 2, "bits": 2}, ends_first=True, slow=True),
     Case("mortar_mayhem", slow=True),
     Case("mystery_path", slow=True),
+)
+
 _REMEMBERING = (
     Case("recall", ends_first=True, slow=True),
     Case("gravity", slow=True),

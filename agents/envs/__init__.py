@@ -9,10 +9,10 @@ from .core import encoding
 from .core.base import BaseEnvironment
 from .core.spaces import MultiDiscrete
 from .diagnostics.copy_task import CopyTask
-from .diagnostics.t_maze import TMaze
 from .diagnostics.memory_chain import MemoryChain
 from .diagnostics.mortar_mayhem import MortarMayhem
 from .diagnostics.mystery_path import MysteryPath
+from .diagnostics.t_maze import TMaze
 from .diagnostics.three_state import ThreeState
 from .diagnostics.three_state_cycle import ThreeStateCycle
 from .diagnostics.trace_conditioning import (
@@ -80,15 +80,15 @@ __all__ = [
     "Labyrinth",
     "LabyrinthEscape",
     "LabyrinthExplore",
+    "MemoryChain",
     "MineSweeper",
     "MiniGridMemory",
-    "MemoryChain",
+    "MortarMayhem",
     "MultiDiscrete",
     "MultiarmedBandit",
-    "MortarMayhem",
+    "MysteryPath",
     "NoisyPositionOnlyCartPole",
     "NoisyPositionOnlyPendulum",
-    "MysteryPath",
     "Pendulum",
     "PositionOnlyCartPole",
     "PositionOnlyPendulum",

@@ -4,6 +4,7 @@ from rtrl import _own_scan as _own_scan
 from rtrl.accumulate import accumulate as accumulate
 from rtrl.choices import RFLO as RFLO
 from rtrl.choices import AbstractSensitivity as AbstractSensitivity
+from rtrl.choices import EProp as EProp
 from rtrl.choices import Exact as Exact
 from rtrl.choices import SnAp1 as SnAp1
 from rtrl.dense import Dense as Dense
@@ -15,6 +16,7 @@ from rtrl.segment import AbstractRecurrence as AbstractRecurrence
 from rtrl.segment import segment as segment
 from rtrl.shared import Parts as Parts
 from rtrl.shared import Shared as Shared
+from rtrl.snap0 import SnAp0 as SnAp0
 from rtrl.structure import AbstractStructure as AbstractStructure
 from rtrl.structure import init as init
 from rtrl.structure import roll as roll
@@ -33,10 +35,12 @@ __all__ = [
     "Axes",
     "Dense",
     "Diagonal",
+    "EProp",
     "Exact",
     "Parts",
     "RankOne",
     "Shared",
+    "SnAp0",
     "SnAp1",
     "TwoAxes",
     "accumulate",

@@ -3,7 +3,7 @@
 import abc
 from dataclasses import dataclass
 
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from rtrl.dense import Dense
 from rtrl.diagonal import Diagonal
@@ -16,7 +16,8 @@ class AbstractSensitivity(abc.ABC):
     """A choice of what RTRL keeps and follows: the argument `sensitivity` of dense cells.
 
     A choice is static (hashable, no arrays), and says two things: the structure of the sensitivity,
-    and which recurrent product stands in for `U h` when it is moved on.
+    and which recurrent product stands in for `U h` when it is moved on. A rule that is defined step
+    by step says so by `at_every_step`; the others approximate what crosses a segment's start only.
     """
 
     @property
@@ -37,6 +38,27 @@ class AbstractSensitivity(abc.ABC):
 
         Shape `[hidden, gates]`.
         """
+
+    @property
+    def at_every_step(self) -> bool:
+        """Whether its derivatives take the place of the exact ones inside of a segment too.
+
+        The gradient then does not depend on the segmentation.
+        """
+        return False
+
+    def followed(self, state: PyTree) -> PyTree:
+        """The previous state, with what is followed of its derivative in a step: all by default.
+
+        **Arguments:**
+
+        - `state`: the state before a step.
+
+        **Returns:**
+
+        The same values.
+        """
+        return state
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,35 @@ class RFLO(AbstractSensitivity):
     @property
     def structure(self) -> AbstractStructure:
         return Diagonal()
+
+    def product(self, matrix: Array, h: Array) -> Array:
+        return rflo_product(matrix, h)
+
+
+@dataclass(frozen=True)
+class EProp(AbstractSensitivity):
+    """Eligibility traces of each unit's own state, at every step: as many numbers as parameters.
+
+    With the units' recurrent inputs `z = h_{t-1}` held fixed, `h_t = M(h_{t-1}, z, x_t, θ)`, a
+    unit's trace and the gradient of a step's loss are
+
+        e_t = ∂M/∂h_{t-1} e_{t-1} + ∂M/∂θ        dL_t/dθ ≈ (∂L_t/∂h_t) e_t
+
+    What crosses a segment's start is what `rtrl.RFLO` keeps. Inside a segment RFLO's gradient goes
+    through the recurrent products, and that of e-prop never does.
+
+    Source: *A solution to the learning dilemma for recurrent networks of spiking neurons*, Bellec
+    et al. (2020), equations 3 and 14, with symmetric feedback: the learning signal is the
+    gradient at the output.
+    """
+
+    @property
+    def structure(self) -> AbstractStructure:
+        return Diagonal()
+
+    @property
+    def at_every_step(self) -> bool:
+        return True
 
     def product(self, matrix: Array, h: Array) -> Array:
         return rflo_product(matrix, h)

@@ -51,6 +51,22 @@ class AbstractRecurrence(eqx.Module):
         The states, with a leading time axis.
         """
 
+    def segment_states(
+        self, parameters: PyTree, state: PyTree, xs: PyTree, begin: Bool[Array, " time"] | None
+    ) -> PyTree:
+        """`states`, with the derivatives that a gradient takes inside of a segment.
+
+        The exact ones by default. A rule that is one at every step returns the same values with its
+        own derivatives.
+
+        **Arguments:** those of `states`.
+
+        **Returns:**
+
+        The states, with a leading time axis.
+        """
+        return self.states(parameters, state, xs, begin)
+
     def surrogate_states(
         self,
         parameters: PyTree,
@@ -145,7 +161,7 @@ def segment(
     supplied = supply(
         recurrence.structure, parameters, start, supplied_sensitivity, products=products
     )
-    states = recurrence.states(parameters, supplied, xs, begin)
+    states = recurrence.segment_states(parameters, supplied, xs, begin)
 
     # The states ride with the inputs: before a border both are cleared, so that a NaN among them
     # does not meet the zeros of the Jacobian.

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+import rtrl
 import zoo
 from tests.zoo import examples
 from zoo.parts import Linear
@@ -78,10 +79,11 @@ def _one_layer(inputs, hidden, *, key):
     return zoo.Stack([zoo.Block(zoo.RTU(inputs, hidden, key=key), key=key)])
 
 
-def _fronted(inputs, hidden, *, key):
+def _fronted(inputs, hidden, *, key, of=zoo.RTU, **options):
     front_key, cell_key = jax.random.split(key)
     front = Linear(inputs, inputs + 1, key=front_key)
-    return zoo.Fronted(front, zoo.RTU(inputs + 1, hidden, key=cell_key), inputs=inputs)
+    cell = of(inputs + 1, hidden, key=cell_key, **options)
+    return zoo.Fronted(front, cell, inputs=inputs)
 
 
 def _two_layers(inputs, hidden, *, key, **options):
@@ -178,6 +180,16 @@ CELLS = (
 )
 
 
+# What approximates: the gradient of RTRL is that of the rule, and not exact (`zoo.prove`).
+RULES = (
+    CellCase("gru-snap0", _with(zoo.GRU, sensitivity=rtrl.SnAp0()), diagonal=False),
+    CellCase("lstm-eprop", _with(zoo.LSTM, sensitivity=rtrl.EProp()), diagonal=False),
+    CellCase(
+        "fronted-eprop",
+        _with(_fronted, of=zoo.GRU, sensitivity=rtrl.EProp()),
+        diagonal=False,
+    ),
+)
 # Every class has a row for its proof (`tests/zoo/test_forms.py`), and its variants have none.
 DISTINCT = tuple(case for case in CELLS if not case.variant)
 # One row of every kind of recurrence and of composition, for what cells inherit.

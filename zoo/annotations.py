@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 from rtrl import AbstractSensitivity
-from zoo.kinds.choices import SENSITIVITIES
+from zoo.kinds.choices import SENSITIVITIES, why_not
 from zoo.parts.checks import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -57,6 +57,8 @@ def fitted(name: str, value: Any, kind: Any, *, of: str = "") -> Any:
     subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
     value = value.item() if isinstance(value, np.generic) else value
     rule = _said(kind)
+    if _is_sensitivity(kind):
+        rule += why_not(value)
     known = _types(kind)
     if type(value) in known and type(value) in _LARGEST:
         rule += ", finite and of at most 3.4e38" if float in known else " of at most 64 bits"

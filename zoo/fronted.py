@@ -65,10 +65,10 @@ class Fronted(AbstractCell):
     @property
     def structure(self) -> rtrl.AbstractStructure:
         inner = self.cell.structure
-        if isinstance(inner, rtrl.Dense | rtrl.UORO):
+        if isinstance(inner, rtrl.Dense | rtrl.UORO | rtrl.SnAp0):
             return inner  # of any parameters, whoever they act on
-        # SnAp-1 and RFLO look diagonal too, but only under their own derivatives.
-        exact = not isinstance(getattr(self.cell, "sensitivity", None), rtrl.SnAp1 | rtrl.RFLO)
+        # SnAp-1, RFLO and e-prop look diagonal too, but only under their own derivatives.
+        exact = isinstance(getattr(self.cell, "sensitivity", rtrl.Exact()), rtrl.Exact)
         return rtrl.Shared(inner, by_unit=exact and isinstance(inner, rtrl.Diagonal))
 
     def init_state(self) -> State:
@@ -100,6 +100,12 @@ class Fronted(AbstractCell):
     ) -> State:
         seen = jax.vmap(parameters.shared)(xs)
         return self.cell.states(_of_units(parameters.own, state), state, seen, begin, method)
+
+    def segment_states(
+        self, parameters: rtrl.Parts, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> State:
+        seen = jax.vmap(parameters.shared)(xs)
+        return self.cell.segment_states(parameters.own, state, seen, begin)
 
     def surrogate_states(
         self,

@@ -1,4 +1,4 @@
-"""SnAp-1, RFLO and UORO against what they are defined as, by brute force."""
+"""Approximations against what they are defined as, by brute force."""
 
 import equinox as eqx
 import jax
@@ -10,17 +10,16 @@ import rtrl
 import zoo
 from tests.cases import slow_but
 from tests.zoo import forms
-from zoo.kinds.choices import check_sensitivity
+from zoo.kinds.choices import SENSITIVITIES, check_sensitivity
 
 HIDDEN, TIME = 3, 6
 XS = np.random.default_rng(0).normal(size=(TIME, 2))
 KINDS = {"elman": zoo.Elman, "gru": zoo.GRU, "mgu": zoo.MGU, "lstm": zoo.LSTM, "felstm": zoo.FeLSTM}
-CHOICES = {"exact": rtrl.Exact(), "snap1": rtrl.SnAp1(), "rflo": rtrl.RFLO(), "uoro": rtrl.UORO()}
 EVERY = slow_but(["gru"], KINDS)
 
 
 def make(name, choice):
-    return KINDS[name](2, HIDDEN, sensitivity=CHOICES[choice], key=jax.random.key(1))
+    return KINDS[name](2, HIDDEN, sensitivity=SENSITIVITIES[choice], key=jax.random.key(1))
 
 
 def gradient(cell, lengths, carry=None):
@@ -74,7 +73,7 @@ def brute_force(cell, choice):
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("choice", ["snap1", "rflo"])
+@pytest.mark.parametrize("choice", ["snap1", "rflo", "eprop"])
 @pytest.mark.parametrize("name", EVERY)
 def test_local_sensitivities_are_the_masked_recursion(name, choice):
     cell = make(name, choice)
@@ -110,6 +109,108 @@ def test_one_segment_is_exact_and_values_never_change(name, choice):
     _, ys = eqx.filter_jit(cell.rtrl_scan)((cell.init_state(), cell.rtrl_init()), jnp.asarray(XS))
     _, values = eqx.filter_jit(exact.scan)(exact.init_state(), jnp.asarray(XS))
     np.testing.assert_allclose(ys, values, rtol=1e-12)
+
+
+def sum_over_steps(cell, choice):
+    """The gradient that a rule of every step is defined as, from full Jacobians of single steps.
+
+    SnAp-0 is autodiff with a constant for the previous state. E-prop is Σ_t ∂L_t/∂h_t e_t with
+    e_t = D_t e_{t-1} + I_t, both of a step whose recurrent inputs are held fixed.
+    """
+    parameters, rest = eqx.partition(cell, eqx.is_inexact_array)
+    flat, unravel = jax.flatten_util.ravel_pytree(parameters)
+    flat_state, to_state = jax.flatten_util.ravel_pytree(cell.init_state())
+    fixed = lambda u, h: jnp.einsum("igk,k->ig", u, jax.lax.stop_gradient(h))  # noqa: E731
+
+    def step(flat, h, x):
+        return jax.flatten_util.ravel_pytree(
+            eqx.combine(unravel(flat), rest).transition(
+                to_state(h), x, rtrl.exact_product if choice == "snap0" else fixed
+            )
+        )[0]
+
+    @jax.jit
+    def of_step(flat, h, trace, x, w):
+        new = step(flat, h, x)
+        decay, immediate = (jax.jacrev(step, place)(flat, h, x) for place in (1, 0))
+        trace = immediate if choice == "snap0" else decay @ trace + immediate
+
+        def loss(flat, h):
+            return forms.total(
+                eqx.combine(unravel(flat), rest).readout(to_state(h), x)[None], w[None]
+            )
+
+        of_readout, signal = jax.grad(loss, (0, 1))(flat, new)
+        return new, trace, of_readout + signal @ trace
+
+    weights, found = np.random.default_rng(1).normal(size=(TIME, HIDDEN)), np.zeros(len(flat))
+    h, trace = flat_state, jnp.zeros((len(flat_state), len(flat)))
+    for x, w in zip(XS, weights, strict=True):
+        h, trace, new = of_step(flat, h, trace, jnp.asarray(x), jnp.asarray(w))
+        found += new
+    return unravel(jnp.asarray(found))
+
+
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("choice", ["eprop", "snap0"])
+@pytest.mark.parametrize("name", EVERY)
+def test_rules_of_every_step_are_their_sums_over_steps(name, choice):
+    """Whatever the segmentation, and not the exact gradient."""
+    cell = make(name, choice)
+    carry = cell.init_state(), cell.rtrl_init()
+    weights = np.random.default_rng(1).normal(size=(TIME, HIDDEN))
+    expected = sum_over_steps(cell, choice)
+
+    def of_segments(cell, lengths):
+        none = np.zeros(TIME, bool)
+        return forms.segments(cell, carry, XS, none, weights, lengths)[3][0]
+
+    for lengths in ([3, 3], [TIME]):
+        got = eqx.filter(of_segments(cell, lengths), eqx.is_inexact_array)
+        forms.assert_close(got, expected, 1e-12)
+    exact, _, _ = forms.reference(
+        make(name, "exact"), carry[0], XS, np.zeros(TIME, bool), weights, forms.no_cuts(TIME)
+    )[1]
+    pairs = zip(jax.tree.leaves(exact), jax.tree.leaves(expected), strict=True)
+    assert max(float(jnp.max(jnp.abs(a - b))) for a, b in pairs) > 1e-2
+
+
+def by_one_step_of_tbptt(cell, weights):
+    def loss(cell):
+        state, total = cell.init_state(), 0.0
+        for x, w in zip(XS, weights, strict=True):
+            state, ys = cell.scan(jax.lax.stop_gradient(state), jnp.asarray(x)[None])
+            total += forms.total(ys, w[None])
+        return total
+
+    return eqx.filter_jit(eqx.filter_grad(loss))(cell)
+
+
+@pytest.mark.slow
+def test_immediate_derivatives_are_tbptt_of_one_step():
+    """Which any memory takes. A network without a leak has them under e-prop too."""
+    weights = np.random.default_rng(1).normal(size=(TIME, HIDDEN))
+    expected = by_one_step_of_tbptt(make("elman", "exact"), weights)
+    for choice in ("snap0", "eprop"):
+        got = sum_over_steps(make("elman", choice), choice)
+        pairs = zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True)
+        for one, other in pairs:
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
+    assert not jax.tree.leaves(make("elman", "snap0").rtrl_init())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*KINDS, "lmu"])
+def test_two_steps_reach_everything(name):
+    """Why there is no SnAp-2: its pattern has no zeros."""
+    cell = zoo.get(name, hidden=HIDDEN, inputs=2)
+    rng = np.random.default_rng(0)
+    state = jax.tree.map(lambda h: rng.normal(size=h.shape), cell.init_state())
+    sensitivity = cell.rtrl_init()
+    for steps in (1, 2):
+        (_, end), _ = eqx.filter_jit(cell.rtrl_scan)((state, sensitivity), jnp.asarray(XS[:steps]))
+        full = all(bool(jnp.all(s != 0)) for s in jax.tree.leaves(end))
+        assert full == (steps == 2)
 
 
 @pytest.mark.slow
@@ -200,9 +301,13 @@ def test_uoro_keeps_its_key_at_a_begin():
 
 
 def test_a_choice_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"`sensitivity` \(='snap2'\) .*must be one of exact"):
+    with pytest.raises(ValueError, match=r"`sensitivity` \(='snap3'\) .*must be one of exact"):
+        zoo.get("gru", hidden=4, sensitivity="snap3")
+    with pytest.raises(ValueError, match=r"uoro \(SnAp-2 would be exact: in two steps"):
         zoo.get("gru", hidden=4, sensitivity="snap2")
-    refused = r"`sensitivity` \(=SnAp1\(\)\) must be one of rtrl.Exact\(\), rtrl.UORO\(\)\."
+    refused = (
+        r"`sensitivity` \(=SnAp1\(\)\) must be one of rtrl.Exact\(\), rtrl.UORO\(\), rtrl.SnAp0"
+    )
     with pytest.raises(ValueError, match=refused):
         zoo.get("lmu", hidden=4, sensitivity="snap1")
     with pytest.raises(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import CELLS, DISTINCT, FEWER, KINDS, for_each
+from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULES, for_each
 from tests.zoo import forms
 from tests.zoo.forms import TIME, assert_close
 
@@ -14,7 +14,7 @@ every_cell = for_each(CELLS, quick=FEWER)
 
 
 @pytest.mark.slow
-@for_each(DISTINCT)
+@for_each((*DISTINCT, *RULES))
 def test_every_promise_is_kept(case):
     zoo.prove(case.build, draws=3)
 

@@ -8,9 +8,18 @@ SENSITIVITIES: dict[str, rtrl.AbstractSensitivity] = {
     "exact": rtrl.Exact(),
     "snap1": rtrl.SnAp1(),
     "rflo": rtrl.RFLO(),
+    "eprop": rtrl.EProp(),
+    "snap0": rtrl.SnAp0(),
     "uoro": rtrl.UORO(),
 }
 """The choices by the names that they have in recipes and on the command line."""
+
+
+def why_not(name: Any) -> str:
+    """Why there is no choice of a name that one may look for; empty for others."""
+    if name != "snap2":
+        return ""
+    return " (SnAp-2 would be exact: in two steps every unit of a dense cell reaches every other)"
 
 
 def check_method(value: str, choices: tuple[str, ...]) -> str:

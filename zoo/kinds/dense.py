@@ -21,7 +21,7 @@ class AbstractUnstructuredCell(AbstractNonlinearCell):
     """Any recurrence: what RTRL keeps is as large as state times parameters, or random.
 
     `sensitivity=rtrl.Exact()` is `rtrl.Dense`, for small cells; `rtrl.UORO()` is unbiased, with one
-    number for each of the state and of the parameters.
+    number for each of the state and of the parameters; `rtrl.SnAp0()` keeps nothing.
     """
 
     sensitivity: eqx.AbstractVar[rtrl.AbstractSensitivity]
@@ -32,7 +32,7 @@ class AbstractUnstructuredCell(AbstractNonlinearCell):
     @property
     def sensitivities(self) -> tuple[type[rtrl.AbstractSensitivity], ...]:
         """The choices of `sensitivity` that the cell takes."""
-        return (rtrl.Exact, rtrl.UORO)
+        return (rtrl.Exact, rtrl.UORO, rtrl.SnAp0)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
@@ -41,6 +41,18 @@ class AbstractUnstructuredCell(AbstractNonlinearCell):
     @property
     def coupling(self) -> str:
         return "dense"
+
+    def segment_states(
+        self, parameters: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> State:
+        rule = self.sensitivity
+        if not rule.at_every_step:
+            return self.states(parameters, state, xs, begin)
+
+        def step(state, x):
+            return parameters.surrogate_update(rule.followed(state), x)
+
+        return scan.sequential(step, state, xs, begin, initial=parameters.init_state())[1]
 
 
 class AbstractDenseCell(AbstractUnstructuredCell):
@@ -53,9 +65,11 @@ class AbstractDenseCell(AbstractUnstructuredCell):
     | `rtrl.Exact()` | everything | n P |
     | `rtrl.SnAp1()` | the path from each unit to itself (Menick et al., 2021) | P |
     | `rtrl.RFLO()` | what the cell keeps without its recurrent products (Murray, 2019) | P |
+    | `rtrl.EProp()` | the same, inside a segment too (Bellec et al., 2020) | P |
+    | `rtrl.SnAp0()` | nothing, inside a segment too: immediate derivatives | 0 |
     | `rtrl.UORO()` | everything, as a random outer product (Tallec & Ollivier, 2018) | n + P |
 
-    Inside a segment the gradient is exact whatever the choice, so longer segments mean less
+    Inside a segment the gradient is exact but for e-prop and SnAp-0, so longer segments mean less
     approximation. Leading axes of the parameters that `transition` uses are the units.
     """
 
@@ -67,7 +81,7 @@ class AbstractDenseCell(AbstractUnstructuredCell):
 
     @property
     def sensitivities(self) -> tuple[type[rtrl.AbstractSensitivity], ...]:
-        return (rtrl.Exact, rtrl.SnAp1, rtrl.RFLO, rtrl.UORO)
+        return (rtrl.Exact, rtrl.SnAp1, rtrl.RFLO, rtrl.EProp, rtrl.SnAp0, rtrl.UORO)
 
     @abstractmethod
     def transition(self, state: State, x: Array, recurrent: Recurrent) -> State:

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import rtrl
-from zoo.proofs.forms import FORMS, RTRL_FORMS, TIME, Problem, jit, loop, uneven_segments
+from zoo.proofs.forms import (
+    FORMS,
+    RTRL_FORMS,
+    TIME,
+    Problem,
+    jit,
+    loop,
+    loop_of_rtrl,
+    uneven_segments,
+)
 from zoo.proofs.losses import difference, total
 from zoo.proofs.report import Check
 
@@ -68,7 +77,7 @@ def forward_mode(problem: Problem) -> list[Check]:
     for each in (problem, replace(problem, weights=weights)):
         exact = each.outcome(loop)
         for name, (form, cuts) in RTRL_FORMS.items():
-            got, promised = each.outcome(form), each.outcome(loop, cuts)
+            got, promised = each.outcome(form), each.outcome(loop_of_rtrl, cuts)
             approximate = difference(promised.memory, exact.memory)[0] > 1e-9
             expected = {
                 "memory": (promised if approximate else exact).memory,

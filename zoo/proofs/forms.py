@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from zoo.memory import AbstractMemory
-from zoo.proofs.loop import plain_loop
+from zoo.proofs.loop import plain_loop, segment_step
 from zoo.proofs.losses import of_state, total
 
 TIME = 8
@@ -24,8 +24,14 @@ Form = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
 
 
 def loop(memory, carry, xs, begin, cuts):
-    """Run the plain loop, with what RTRL's sensitivity follows across the cuts."""
-    states, ys = plain_loop(memory, carry[0], xs, begin, cuts)
+    """Run the plain loop."""
+    states, ys = plain_loop(memory, carry[0], xs, begin)
+    return (jax.tree.map(lambda h: h[-1], states), ()), ys
+
+
+def loop_of_rtrl(memory, carry, xs, begin, cuts):
+    """Run the plain loop, with what RTRL follows across the cuts and between them."""
+    states, ys = plain_loop(memory, carry[0], xs, begin, cuts, within=segment_step)
     return (jax.tree.map(lambda h: h[-1], states), ()), ys
 
 

@@ -4,6 +4,7 @@ Everything that the library derives from a memory's equations is compared with t
 it uses nothing of the library: no scan, no sensitivity, no rule for a derivative.
 """
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -12,6 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from zoo.cell import AbstractCell
+from zoo.fronted import Fronted
+from zoo.kinds.dense import AbstractUnstructuredCell
 from zoo.kinds.finite import AbstractFiniteMemory
 from zoo.memory import State
 from zoo.stack import Stack
@@ -94,6 +97,49 @@ def _(memory: Windowed, state, x):
     return seen[1:], surrogate_step(memory.cell, inner, seen.ravel())
 
 
+@singledispatch
+def segment_step(memory: Any, state: State, x: Array) -> tuple[State, Array]:
+    """Take one step with the derivatives that RTRL's forms have inside of a segment.
+
+    The plain step, but for rules that cut the gradient at every step.
+    """
+    return plain_step(memory, state, x)
+
+
+@segment_step.register
+def _(memory: AbstractUnstructuredCell, state, x):
+    rule = memory.sensitivity
+    if not rule.at_every_step:
+        return plain_step(memory, state, x)
+    state = memory.surrogate_update(rule.followed(state), x)
+    return state, memory.readout(state, x)
+
+
+@segment_step.register
+def _(memory: Fronted, state, x):
+    return segment_step(memory.cell, state, memory.front(x))
+
+
+@segment_step.register
+def _(memory: Stack, state, x):
+    if memory.credit == "exact":
+        return plain_step(memory, state, x)
+    states = []
+    for block, inner in zip(memory.blocks, state, strict=True):
+        inner, y = segment_step(block.cell, inner, block.before(x))
+        states.append(inner)
+        x = block.after(x, y)
+    return tuple(states), x
+
+
+@segment_step.register
+def _(memory: Windowed, state, x):
+    past, inner = state
+    seen = jnp.concatenate([past, x[None]])
+    inner, y = segment_step(memory.cell, inner, seen.ravel())
+    return (seen[1:], inner), y
+
+
 def plain_loop(
     memory: Any,
     state: State,
@@ -102,6 +148,7 @@ def plain_loop(
     cuts: Bool[Array, " time"] | None = None,
     *,
     across: str = "sensitivity",
+    within: Callable[[Any, State, Array], tuple[State, Array]] = plain_step,
 ) -> tuple[State, Float[Array, "time outputs"]]:
     """Run a memory in a plain loop.
 
@@ -114,6 +161,7 @@ def plain_loop(
     - `cuts`: true at the first step of every segment. Values do not depend on it.
     - `across`: which derivatives cross a cut: those of the `"sensitivity"` that RTRL carries, or
       `"nothing"`, as in truncated BPTT.
+    - `within`: a step and its derivatives between cuts: `plain_step`, or `segment_step`.
 
     **Returns:**
 
@@ -135,7 +183,7 @@ def plain_loop(
         state, carried = choose(begin_t, initial, state), choose(begin_t, initial, carried)
         if across == "sensitivity":
             carried = surrogate_step(memory, carried, jax.lax.stop_gradient(x))
-        state, y = plain_step(memory, state, x)
+        state, y = within(memory, state, x)
         return (state, carried), (state, y)
 
     return jax.lax.scan(step, (state, state), (xs, begin, cuts))[1]

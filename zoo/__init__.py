@@ -12,6 +12,7 @@ from zoo.cells.felstm import FeLSTM as FeLSTM
 from zoo.cells.ffm import FFM as FFM
 from zoo.cells.fwp import FWP as FWP
 from zoo.cells.gru import GRU as GRU
+from zoo.cells.gtrxl import GTrXL as GTrXL
 from zoo.cells.indrnn import IndRNN as IndRNN
 from zoo.cells.linear_attention import LinearAttention as LinearAttention
 from zoo.cells.linear_rnn import LinearRNN as LinearRNN
@@ -41,6 +42,8 @@ from zoo.cells.tcn import TCN as TCN
 from zoo.cells.transformer import Transformer as Transformer
 from zoo.cells.ttt import TTT as TTT
 from zoo.fronted import Fronted as Fronted
+from zoo.kinds import AbstractAttentiveLayer as AbstractAttentiveLayer
+from zoo.kinds import AbstractAttentiveMemory as AbstractAttentiveMemory
 from zoo.kinds import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds import AbstractDiagonalCell as AbstractDiagonalCell
 from zoo.kinds import AbstractFiniteMemory as AbstractFiniteMemory
@@ -90,6 +93,8 @@ __all__ = [
     "SRU",
     "TCN",
     "TTT",
+    "AbstractAttentiveLayer",
+    "AbstractAttentiveMemory",
     "AbstractCell",
     "AbstractDenseCell",
     "AbstractDiagonalCell",
@@ -108,6 +113,7 @@ __all__ = [
     "Elman",
     "FeLSTM",
     "Fronted",
+    "GTrXL",
     "IndRNN",
     "LinOSS",
     "LinearAttention",

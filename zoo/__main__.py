@@ -94,6 +94,7 @@ _VARIANTS = (
     ("gru", "sensitivity=snap0"),
     ("gru", "sensitivity=snap1"),
     ("gru", "sensitivity=uoro"),
+    ("gtrxl", "depth=2 heads=2 window=3"),
     ("linoss", "discretization=imex"),
     ("lmu", "sensitivity=snap0"),
     ("lstm", "sensitivity=eprop"),

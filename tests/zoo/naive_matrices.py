@@ -193,6 +193,39 @@ def transformer(c):
     yield from norm(z)
 
 
+def _gated(gate, x, y):
+    w, u, u_n = (np.asarray(layer.weight) for layer in (gate.w, gate.u, gate.u_n))
+    r = sigmoid(w[:4] @ y + u[:4] @ x)
+    z = sigmoid(w[4:8] @ y + u[4:] @ x - gate.b)
+    return (1 - z) * x + z * np.tanh(w[8:] @ y + u_n @ (r * x))
+
+
+def gtrxl(c):
+    e = np.stack([affine(c.embed)(x) for x in XS])
+    for layer in c.layers:
+        heads, size = layer.of_content.shape
+        qkv = np.stack([affine(layer.queries_keys_values)(u) for u in norm(e)])
+        q, k, v = qkv.reshape(len(XS), 3, heads, size).transpose(1, 0, 2, 3)
+        out = np.zeros_like(e)
+        for t in range(len(XS)):
+            read = np.zeros((heads, size))
+            seen = list(range(max(0, t - layer.window + 1), t + 1))
+            for h in range(heads):
+                logits = []
+                for s in seen:
+                    angles = [(t - s) / 10000 ** (2 * (i // 2) / 4) for i in range(4)]
+                    place = [(np.cos if i % 2 else np.sin)(a) for i, a in enumerate(angles)]
+                    r = (np.asarray(layer.distances.weight) @ place).reshape(heads, size)[h]
+                    content = (q[t, h] + layer.of_content[h]) @ k[s, h]
+                    logits.append((content + (q[t, h] + layer.of_distance[h]) @ r) / np.sqrt(size))
+                read[h] = softmax(np.array(logits)) @ v[seen, h]
+            y = _gated(layer.attention_gate, e[t], relu(affine(layer.mix)(read.ravel())))
+            inner = affine(layer.down)(relu(affine(layer.up)(norm(y))))
+            out[t] = _gated(layer.network_gate, y, relu(inner))
+        e = out
+    yield from e
+
+
 def _cosine(u, v):
     return u @ v / np.sqrt((u @ u + 1e-12) * (v @ v + 1e-12))
 
@@ -268,6 +301,8 @@ CASES = [
     ("transformer", {"window": 3}, transformer),
     ("transformer", {"window": 2, "depth": 2, "heads": 2}, transformer),
     ("transformer", {}, transformer),
+    ("gtrxl", {"window": 3, "depth": 2, "heads": 2}, gtrxl),
+    ("gtrxl", {}, gtrxl),
     ("dnc", {}, dnc),
     ("dnc", {"slots": 3, "word": 2, "heads": 2}, dnc),
 ]

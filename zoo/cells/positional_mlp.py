@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 import rtrl
 from zoo.cell import AbstractCell
 from zoo.kinds import check_method
-from zoo.parts import activation_function, check_sizes, linear_weights, positions
+from zoo.parts import activation_function, check_sizes, linear_weights, positions, sinusoids
 from zoo.registry import register
 
 
@@ -47,11 +47,7 @@ class PositionalMLP(AbstractCell):
 
     def readout(self, state: Int[Array, ""], x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`act(W (x + p_t) + b)`."""
-        i = jnp.arange(self.inputs)
-        # In float32 at least: in bfloat16 there are no odd numbers above 256.
-        frequency = 10_000.0 ** (-2 * (i // 2) / self.inputs)
-        angle = (state - 1).astype(frequency.dtype) * frequency
-        encoding = jnp.where(i % 2 == 0, jnp.sin(angle), jnp.cos(angle)).astype(x.dtype)
+        encoding = sinusoids(state - 1, self.inputs).astype(x.dtype)
         return activation_function(self.activation)((x + encoding) @ self.w.T + self.b)
 
     @property

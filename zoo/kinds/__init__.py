@@ -1,5 +1,7 @@
 """The kinds of recurrence: what scans them in parallel and how their sensitivity is structured."""
 
+from zoo.kinds.attentive import AbstractAttentiveLayer as AbstractAttentiveLayer
+from zoo.kinds.attentive import AbstractAttentiveMemory as AbstractAttentiveMemory
 from zoo.kinds.choices import check_method as check_method
 from zoo.kinds.dense import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds.dense import AbstractUnstructuredCell as AbstractUnstructuredCell
@@ -13,6 +15,8 @@ from zoo.kinds.time_invariant import AbstractTimeInvariantCell as AbstractTimeIn
 from zoo.kinds.two_axes import AbstractTwoAxisCell as AbstractTwoAxisCell
 
 __all__ = [
+    "AbstractAttentiveLayer",
+    "AbstractAttentiveMemory",
     "AbstractDenseCell",
     "AbstractDiagonalCell",
     "AbstractFiniteMemory",

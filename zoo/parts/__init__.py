@@ -1,6 +1,8 @@
 """What cells are made of, for authors of cells."""
 
 from zoo.parts.activations import activation_function as activation_function
+from zoo.parts.attention import attention as attention
+from zoo.parts.attention import attention_of_last as attention_of_last
 from zoo.parts.checks import check_counts as check_counts
 from zoo.parts.checks import check_sizes as check_sizes
 from zoo.parts.delta_rule import overwritten as overwritten
@@ -14,6 +16,7 @@ from zoo.parts.initial_values import ring as ring
 from zoo.parts.join import join as join
 from zoo.parts.linear import Linear as Linear
 from zoo.parts.positions import positions as positions
+from zoo.parts.positions import sinusoids as sinusoids
 from zoo.parts.stabilizers import NOTHING as NOTHING
 from zoo.parts.stabilizers import decayed as decayed
 from zoo.parts.stabilizers import decaying_maximum as decaying_maximum
@@ -27,6 +30,8 @@ __all__ = [
     "Linear",
     "TimeStep",
     "activation_function",
+    "attention",
+    "attention_of_last",
     "check_counts",
     "check_sizes",
     "decayed",
@@ -41,6 +46,7 @@ __all__ = [
     "ring",
     "signal_and_time",
     "signals",
+    "sinusoids",
     "time_constants",
     "to_complex",
     "unit",

@@ -1,0 +1,112 @@
+"""Finite memories of layers that attend to the last tokens."""
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from zoo.kinds.finite import AbstractFiniteMemory
+from zoo.parts import attention, attention_of_last
+
+KeysValues = tuple[Float[Array, "before heads size"], Float[Array, "before heads size"]]
+
+
+class AbstractAttentiveLayer(eqx.Module):
+    """A layer in which a token attends to the last `window` ones of its episode.
+
+    A layer states what a token brings along (`projections`), how a query meets keys (`aligned`),
+    and what becomes of what was read (`output`). All tokens of a sequence at once and the one that
+    follows, on keys and values that were kept, come with it.
+    """
+
+    window: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def projections(self, z: Float[Array, " width"]) -> Float[Array, "three heads size"]:
+        """Query, key and value of a token, for each head."""
+
+    @abstractmethod
+    def aligned(
+        self, q: Float[Array, "*tokens heads size"]
+    ) -> tuple[Float[Array, "*tokens heads size"], Float[Array, "... heads window"]]:
+        """The query for the keys, and what is added to the logits by distance; see `attention`."""
+
+    @abstractmethod
+    def output(
+        self, z: Float[Array, " width"], read: Float[Array, " width"]
+    ) -> Float[Array, " width"]:
+        """The layer's output at a token, of the token and the mean of the values."""
+
+    def __call__(
+        self, z: Float[Array, "tokens width"], age: Int[Array, " tokens"]
+    ) -> Float[Array, "tokens width"]:
+        """All tokens of a sequence."""
+        q, k, v = jnp.moveaxis(jax.vmap(self.projections)(z), 1, 0)
+        q, bias = self.aligned(q)
+        return jax.vmap(self.output)(z, attention(q, k, v, bias, age))
+
+    def recall(self, z: Float[Array, "tokens width"]) -> KeysValues:
+        """Keys and values of the last tokens that a next one can see."""
+        projections = jax.vmap(self.projections)(z[len(z) - self.window + 1 :])
+        return projections[:, 1], projections[:, 2]
+
+    def next(
+        self, recalled: KeysValues, z: Float[Array, " width"], age: Int[Array, ""]
+    ) -> tuple[KeysValues, Float[Array, " width"]]:
+        """The token that follows, whose query meets the keys of those before it."""
+        q, *present = self.projections(z)
+        k, v = (jnp.concatenate([x, new[None]]) for x, new in zip(recalled, present, strict=True))
+        q, bias = self.aligned(q)
+        return (k[1:], v[1:]), self.output(z, attention_of_last(q, k, v, bias, age))
+
+
+class AbstractAttentiveMemory(AbstractFiniteMemory):
+    """An embedding and layers of attention, one after another.
+
+    Its reach is the sum of the layers'. A `stepper` keeps keys and values.
+    """
+
+    embed: eqx.AbstractVar[Any]
+    layers: eqx.AbstractVar[tuple[Any, ...]]
+
+    def finish(self, z: Float[Array, " width"]) -> Float[Array, " outputs"]:
+        """The output at a token, of that of the last layer: the same by default."""
+        return z
+
+    @property
+    def reach(self) -> int:
+        """The sum over the layers."""
+        return sum(layer.window - 1 for layer in self.layers)
+
+    def respond(
+        self, tokens: Float[Array, "tokens inputs"], age: Int[Array, " tokens"]
+    ) -> Float[Array, "tokens outputs"]:
+        z = jax.vmap(self.embed)(tokens)
+        for layer in self.layers:
+            z = layer(z, age)
+        return jax.vmap(self.finish)(z)
+
+    def recall(
+        self, tokens: Float[Array, "reach inputs"], age: Int[Array, " reach"]
+    ) -> tuple[KeysValues, ...]:
+        """Keys and values, layer by layer."""
+        z, recalled = jax.vmap(self.embed)(tokens), []
+        for layer in self.layers:
+            recalled.append(layer.recall(z))
+            z = layer(z, age)
+        return tuple(recalled)
+
+    def respond_next(
+        self,
+        recalled: tuple[KeysValues, ...],
+        x: Float[Array, " inputs"],
+        age: Int[Array, ""],
+    ) -> tuple[tuple[KeysValues, ...], Float[Array, " outputs"]]:
+        z, later = self.embed(x), []
+        for layer, keys_values in zip(self.layers, recalled, strict=True):
+            keys_values, z = layer.next(keys_values, z, age)
+            later.append(keys_values)
+        return tuple(later), self.finish(z)

@@ -9,14 +9,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractDenseCell, Recurrent
-from zoo.parts import (
-    TimeStep,
-    check_sizes,
-    linear_weights,
-    signal_and_time,
-    signals,
-    time_constants,
-)
+from zoo.parts import check_sizes, linear_weights, signal_and_time, signals, time_constants
 from zoo.registry import register
 
 
@@ -48,7 +41,7 @@ class CTRNN(AbstractDenseCell):
     tau_log: Float[Array, " hidden"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    time_step: TimeStep = eqx.field(static=True)
+    time_step: float | str = eqx.field(static=True)
     unfolds: int = eqx.field(static=True)
     solver: str = eqx.field(static=True)
     sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)

@@ -20,7 +20,6 @@ from zoo.parts.positions import sinusoids as sinusoids
 from zoo.parts.stabilizers import NOTHING as NOTHING
 from zoo.parts.stabilizers import decayed as decayed
 from zoo.parts.stabilizers import decaying_maximum as decaying_maximum
-from zoo.parts.times import TimeStep as TimeStep
 from zoo.parts.times import signal_and_time as signal_and_time
 from zoo.parts.times import signals as signals
 from zoo.parts.times import time_constants as time_constants
@@ -28,7 +27,6 @@ from zoo.parts.times import time_constants as time_constants
 __all__ = [
     "NOTHING",
     "Linear",
-    "TimeStep",
     "activation_function",
     "attention",
     "attention_of_last",

@@ -1,7 +1,6 @@
 """Steps of time in continuous time: of one length, or of lengths that come with the input."""
 
 import math
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,17 +8,14 @@ from jaxtyping import Array, Float
 
 from zoo.parts.checks import shown
 
-TimeStep = float | Literal["input"]
-"""The length of a step, or `"input"` where the last entry of `x` is its length."""
 
-
-def signals(inputs: int, time_step: TimeStep) -> int:
+def signals(inputs: int, time_step: float | str) -> int:
     """The number of entries of `x` that are a signal and no time.
 
     **Arguments:**
 
     - `inputs`: width of `x`.
-    - `time_step`: the option of a cell.
+    - `time_step`: the length of a step, or `"input"` where the last entry of `x` is its length.
 
     **Raises:**
 
@@ -33,14 +29,14 @@ def signals(inputs: int, time_step: TimeStep) -> int:
 
 
 def signal_and_time(
-    x: Float[Array, " inputs"], time_step: TimeStep
+    x: Float[Array, " inputs"], time_step: float | str
 ) -> tuple[Float[Array, " signals"], Float[Array, ""]]:
     """What `x` says, and how long it lasts.
 
     **Arguments:**
 
     - `x`: the input, shape `[inputs]`.
-    - `time_step`: the option of a cell. A time in `x` below 0 counts as 0.
+    - `time_step`: as for `signals`. A time in `x` below 0 counts as 0.
 
     **Returns:**
 

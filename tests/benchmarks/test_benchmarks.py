@@ -24,6 +24,7 @@ from benchmarks import (
     ppo,
     replay,
     returns,
+    rules,
     scans,
     start,
     streaming,
@@ -178,6 +179,26 @@ def test_gradients(float32, capsys):
     for rows in tables.values():
         _check_ratios(rows)
     assert {row["gradient"] for row in tables["gradients"]} >= {"BPTT", "RTRL segment"}
+
+
+@pytest.mark.slow
+def test_rules(float32, tmp_path):
+    out = tmp_path / "rules.csv"
+    rows = rules.run(rules.Options(quick=True, out=out))["rules"]
+    _check_ratios(rows)
+    found = {(row["cell"], row["rule"]): row for row in rows}
+    assert {rule for cell, rule in found if cell == "elstm"} == {"exact", "snap0"}
+    for (cell, rule), row in found.items():
+        cosines = row["cosine, first half"], row["cosine, second half"]
+        # Sequences of three steps: all but the exact one lose a little.
+        assert all((abs(c - 1) < 1e-5) == (rule == "exact") and abs(c) <= 1 + 1e-5 for c in cosines)
+        exact = found[cell, "exact"]["kept bytes"]
+        if rule in ("snap1", "rflo", "eprop"):
+            assert 2 * row["kept bytes"] == exact  # of two units
+        assert (row["kept bytes"] == 0) == (rule == "snap0")
+    assert out.with_suffix(".png").exists()
+    # The cosine and the error of both seeds, under the heading.
+    assert len(out.read_text().splitlines()) == 1 + 2 * 2 * len(rows)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Approximations against what they are defined as, by brute force."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,15 @@ from zoo.kinds.choices import SENSITIVITIES, check_sensitivity
 
 HIDDEN, TIME = 3, 6
 XS = np.random.default_rng(0).normal(size=(TIME, 2))
-KINDS = {"elman": zoo.Elman, "gru": zoo.GRU, "mgu": zoo.MGU, "lstm": zoo.LSTM, "felstm": zoo.FeLSTM}
+KINDS = {
+    "elman": zoo.Elman,
+    "gru": zoo.GRU,
+    "mgu": zoo.MGU,
+    "lstm": zoo.LSTM,
+    "felstm": zoo.FeLSTM,
+    "ctrnn": zoo.CTRNN,
+    "ltc": partial(zoo.LTC, unfolds=1),
+}
 EVERY = slow_but(["gru"], KINDS)
 
 
@@ -203,7 +213,7 @@ def test_immediate_derivatives_are_tbptt_of_one_step():
 @pytest.mark.parametrize("name", [*KINDS, "lmu"])
 def test_two_steps_reach_everything(name):
     """Why there is no SnAp-2: its pattern has no zeros."""
-    cell = zoo.get(name, hidden=HIDDEN, inputs=2)
+    cell = {**KINDS, "lmu": zoo.LMU}[name](2, HIDDEN, key=jax.random.key(0))
     rng = np.random.default_rng(0)
     state = jax.tree.map(lambda h: rng.normal(size=h.shape), cell.init_state())
     sensitivity = cell.rtrl_init()

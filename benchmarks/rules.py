@@ -64,7 +64,7 @@ class Options:
 
 
 _QUICK = {
-    "cells": ("gru", "elstm"), "hidden": 2, "lag": 1, "time": 3, "batch": 2,
+    "cells": ("elman", "elstm"), "hidden": 2, "lag": 1, "time": 3, "batch": 2,
     "updates": 4, "every": 2, "seeds": 2,
 }  # fmt: skip
 

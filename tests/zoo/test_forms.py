@@ -1,5 +1,8 @@
 """Every memory's proof, and what hypothesis draws beyond it (DESIGN, invariants 1 to 3 and 6)."""
 
+from dataclasses import replace
+
+import hypothesis.strategies as st
 import jax
 import numpy as np
 import pytest
@@ -8,7 +11,10 @@ from hypothesis import given
 import zoo
 from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULES, for_each
 from tests.zoo import forms
-from tests.zoo.forms import TIME, assert_close
+from tests.zoo.forms import assert_close
+from zoo.proofs.forms import BATCH, LOOP, SEGMENTS, TIME, in_segments, perturbed
+from zoo.proofs.forms import problem as draw_problem
+from zoo.proofs.losses import along
 
 every_cell = for_each(CELLS, quick=FEWER)
 
@@ -16,30 +22,30 @@ every_cell = for_each(CELLS, quick=FEWER)
 @pytest.mark.slow
 @for_each((*DISTINCT, *RULES))
 def test_every_promise_is_kept(case):
-    zoo.prove(case.build, draws=3)
+    zoo.prove(forms.built(case)[0])
 
 
 @every_cell
-@given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
+@given(
+    seed=forms.seeds,
+    begin=st.tuples(*[forms.borders(TIME)] * BATCH).map(np.stack),
+    lengths=forms.compositions(TIME, SEGMENTS),
+)
 def test_segments(case, seed, begin, lengths):
-    """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses."""
-    memory, carry, xs, weights = forms.problem(case, seed)
-    weights[: seed % 5] = 0  # so that early parameters are reached from later segments only
-    (states, ys), (exact, _, _) = forms.reference(
-        memory, carry[0], xs, begin, weights, forms.no_cuts()
+    """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses.
+
+    In the programs of the proof.
+    """
+    problem = replace(draw_problem(perturbed(forms.built(case)[0], seed), seed), begin=begin)
+    # So that early parameters are reached from later segments only.
+    problem = replace(problem, weights=problem.weights * (np.arange(TIME) >= seed % 5)[:, None])
+    form = in_segments(*lengths)
+    got, exact, truncated = (
+        problem.outcome(f, c) for f, c in ((form, ()), (LOOP, ()), (LOOP, form.cuts))
     )
-    _, (truncated, _, d_xs) = forms.reference(
-        memory, carry[0], xs, begin, weights, forms.cuts_at(lengths)
-    )
-    carries, got, scanned, gradient = forms.segments(memory, carry, xs, begin, weights, lengths)
-    assert_close(got, ys)
-    assert_close(scanned, ys)
-    for end, (state, _), scanned_state in carries:
-        expected = jax.tree.map(lambda h, end=end: h[end - 1], states)
-        assert_close(state, expected)
-        assert_close(scanned_state, expected)
-    forms.assert_gradient(gradient[0], exact, truncated, case.present)
-    assert_close(gradient[1], d_xs)
+    assert_close((got.ys, got.end), (exact.ys, exact.end))
+    forms.assert_gradient(got.memory, exact.memory, truncated.memory, case.present)
+    assert_close(got.xs, truncated.xs)
 
 
 @for_each(KINDS, quick=FEWER)
@@ -59,12 +65,12 @@ def test_one_step_and_one_unit(case, seed, begin):
 @every_cell
 def test_finite_differences(case):
     """Of the plain loop's loss along a random direction, against the RTRL gradient."""
-    memory, carry, xs, weights = forms.problem(case, 3)
-    begin = np.arange(TIME) == 5
-    lengths = [4, 4, 4]
-    _, _, _, (gradient, _) = forms.segments(memory, carry, xs, begin, weights, lengths)
+    memory = perturbed(forms.built(case)[0], 3)
+    begin = np.broadcast_to(np.arange(TIME) == 5, (BATCH, TIME))
+    problem = replace(draw_problem(memory, 3), begin=begin)
     if case.present:  # exact in one segment only
-        _, _, _, (gradient, _) = forms.segments(memory, carry, xs, begin, weights, [TIME])
+        problem = replace(problem, weights=problem.weights * (np.arange(TIME) < 4)[:, None])
+    gradient = problem.outcome(in_segments(4, 1, 4)).memory
     rng = np.random.default_rng(0)
     direction = jax.tree.map(lambda g: forms.normal(rng, g), gradient)
 
@@ -75,15 +81,11 @@ def test_finite_differences(case):
             direction,
             is_leaf=lambda x: x is None,
         )
-        (_, ys), _ = forms.reference(moved, carry[0], xs, begin, weights, forms.no_cuts())
-        return float(forms.total(ys, weights))
+        return float(forms.total(replace(problem, memory=moved).outcome(LOOP).ys, problem.weights))
 
     step = 1e-5
     numeric = (value(step) - value(-step)) / (2 * step)
     # JAX's gradient in a complex number is the conjugate of the direction of ascent.
-    exact = sum(
-        np.sum((np.asarray(g) * d).real)
-        for g, d in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True)
-    )
+    exact = float(along(direction, gradient))
     assert abs(numeric) > 1e-2
     np.testing.assert_allclose(exact, numeric, rtol=1e-6)

@@ -5,21 +5,22 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import rtrl
 from zoo.proofs.forms import (
     FORMS,
+    LOOP,
+    LOOP_OF_RULES,
     RTRL_FORMS,
     TIME,
+    Form,
     Problem,
+    in_segments,
     jit,
-    loop,
-    loop_of_rtrl,
-    uneven_segments,
 )
-from zoo.proofs.losses import difference, total
+from zoo.proofs.losses import along, difference, total
+from zoo.proofs.promises import cells, changed, kept_dtypes
 from zoo.proofs.report import Check
 
 _SAMPLES = 400
@@ -41,17 +42,20 @@ def _is_rank_one(node):
     return isinstance(node, rtrl.RankOne)
 
 
-def values(problem: Problem, expected: Any) -> list[Check]:
-    """States and outputs of every form."""
+def values(problem: Problem) -> list[Check]:
+    """States and outputs of every form, and the dtypes of their carries."""
     rule = "all forms compute what a loop over `update` and `readout` does"
-    out = []
-    for name, form in {**FORMS, **{k: v for k, (v, _) in RTRL_FORMS.items()}}.items():
+    expected, out, changes = problem.outcome(LOOP), [], []
+    for name, form in {**FORMS, **RTRL_FORMS}.items():
         got = problem.outcome(form)
         out.append(
             _check("forms", name, {"state": got.end, "y": got.ys},
                    {"state": expected.end, "y": expected.ys}, rule)
         )  # fmt: skip
-    return out
+        start = problem.carry if form.cuts else (problem.carry[0], ())
+        change = changed(start, (got.end, got.sensitivity))
+        changes += [f"{name}, {change}"] if change else []
+    return [kept_dtypes(problem.xs.dtype, changes), *out]
 
 
 def _gradient(outcome):
@@ -61,7 +65,7 @@ def _gradient(outcome):
 def bptt(problem: Problem) -> list[Check]:
     """Gradients of the forms without sensitivities, with a loss of the state at the end too."""
     problem = replace(problem, on_state=0.7)
-    expected = _gradient(problem.outcome(loop))
+    expected = _gradient(problem.outcome(LOOP))
     rule = "the gradient is that of autodiff through a loop over `update` and `readout`"
     return [
         _check("BPTT", name, _gradient(problem.outcome(form)), expected, rule)
@@ -69,15 +73,23 @@ def bptt(problem: Problem) -> list[Check]:
     ]
 
 
+def _promise(memory) -> Form:
+    """The loop with the gradient of RTRL's forms: a program more only where a rule cuts steps."""
+    rules = [getattr(cell, "sensitivity", None) for _, cell in cells(memory)]
+    return LOOP_OF_RULES if any(rule and rule.at_every_step for rule in rules) else LOOP
+
+
 def forward_mode(problem: Problem) -> list[Check]:
     """Gradients of the forms with sensitivities, for every segmentation."""
     # Early outputs count for nothing, so that credit has to cross several segments.
-    weights = problem.weights * (np.arange(TIME) >= 4)[None, :, None]
-    out, ends = [], []
-    for each in (problem, replace(problem, weights=weights)):
-        exact = each.outcome(loop)
-        for name, (form, cuts) in RTRL_FORMS.items():
-            got, promised = each.outcome(form), each.outcome(loop_of_rtrl, cuts)
+    # Late ones count for nothing, so that the first segment is left, in which all is exact.
+    time, out, ends = np.arange(TIME)[None, :, None], [], []
+    promise = _promise(problem.memory)
+    for counted in (time >= 0, time >= 4, time < 4):
+        each = replace(problem, weights=problem.weights * counted)
+        exact = each.outcome(LOOP)
+        for name, form in RTRL_FORMS.items():
+            got, promised = each.outcome(form), each.outcome(promise, form.cuts)
             approximate = difference(promised.memory, exact.memory)[0] > 1e-9
             expected = {
                 "memory": (promised if approximate else exact).memory,
@@ -86,7 +98,7 @@ def forward_mode(problem: Problem) -> list[Check]:
             found = {"memory": got.memory, "inputs": got.xs}
             rule = "RTRL has the gradient of BPTT, and inputs that of their own segment"
             against = "BPTT"
-            if is_random(got.sensitivity) and cuts.sum() > 1:
+            if is_random(got.sensitivity) and np.any(counted[:, form.cuts[1] :]):
                 del expected["memory"], found["memory"]
                 rule, against = "inputs have the gradient of their own segment", "BPTT in inputs"
             elif approximate:
@@ -95,19 +107,15 @@ def forward_mode(problem: Problem) -> list[Check]:
             out.append(_check("RTRL", f"{name}, against {against}", found, expected, rule))
             ends.append(got.sensitivity)
     if not is_random(ends[0]):
-        worst = max((difference(end, ends[0]) for end in ends[1:4]), default=(0.0, ""))
+        others = ends[1 : len(RTRL_FORMS)]
+        worst = max((difference(end, ends[0]) for end in others), default=(0.0, ""))
         rule = "the sensitivity at the end does not depend on the segmentation"
         out.append(Check("RTRL", "sensitivities of all segmentations", *worst, rule=rule))
-    # Both weightings of the loss have one row.
+    # All weightings of the loss have one row.
     merged: dict[str, Check] = {}
     for check in out:
         merged[check.what] = check.worse(merged.get(check.what))
     return list(merged.values())
-
-
-def _along(direction, gradient):
-    pairs = zip(jax.tree.leaves(direction), jax.tree.leaves(gradient), strict=True)
-    return sum((jnp.sum((d * g).real) for d, g in pairs), start=jnp.zeros(()))
 
 
 @jit
@@ -121,11 +129,13 @@ def _samples(memory, carry, xs, weights, keys, direction):
         )
 
         def loss(memory):
-            never = jnp.zeros(TIME, bool)
-            _, ys = uneven_segments(memory, (state, sensitivity), xs, never, never)
-            return total(ys, weights)
+            carry, value = (state, sensitivity), 0.0
+            for part in in_segments(4, 5).slices():
+                carry, ys = memory.rtrl_scan(carry, xs[part])
+                value += total(ys, weights[part])
+            return value
 
-        return _along(direction, eqx.filter_grad(loss)(memory))
+        return along(direction, eqx.filter_grad(loss)(memory))
 
     return jax.lax.map(of_key, keys, batch_size=100)
 
@@ -142,12 +152,12 @@ def unbiased(problem: Problem, seed: int) -> list[Check]:
     one = replace(
         problem, carry=first[0], xs=first[1], weights=first[2], begin=np.zeros((1, TIME), bool)
     )
-    exact = one.outcome(loop).memory
+    exact = one.outcome(LOOP).memory
     rng = np.random.default_rng(seed)
-    direction = jax.tree.map(lambda g: jnp.asarray(rng.normal(size=g.shape)), exact)
+    direction = jax.tree.map(lambda g: rng.normal(size=g.shape), exact)
     keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(seed), _SAMPLES))
     samples = np.asarray(_samples(problem.memory, carry, xs, weights, keys, direction))
-    error = abs(samples.mean() - float(_along(direction, exact)))
+    error = abs(samples.mean() - float(along(direction, exact)))
     number = float(error / (samples.std() / np.sqrt(_SAMPLES)))
     rule = "the mean over random signs is the gradient of BPTT, within five standard errors"
     return [Check("RTRL", "mean of random sensitivities, in errors", number, "", 5.0, rule)]
@@ -155,15 +165,15 @@ def unbiased(problem: Problem, seed: int) -> list[Check]:
 
 def resets(problem: Problem) -> list[Check]:
     """What happens where an episode begins, in every form."""
-    first = TIME // 2
+    first = 4  # where a segment begins, or inside one
     later = (np.arange(TIME) >= first)[None, :, None]
     weights = problem.weights * later
     begin = np.broadcast_to(np.arange(TIME) == first, problem.begin.shape)
     one = replace(problem, begin=begin, weights=weights)
-    poisoned = _poisoned(problem.carry, jnp.nan)
-    before = jnp.where(later, problem.xs, 3 - problem.xs)
-    turned = jax.tree.map(lambda h: h[::-1], problem.carry)
-    nan = jnp.where(later, problem.xs, jnp.nan)
+    poisoned = _poisoned(problem.carry, np.nan)
+    before = np.where(later, problem.xs, 3 - problem.xs)
+    turned = jax.tree.map(lambda h: np.asarray(h)[::-1], problem.carry)
+    nan = np.where(later, problem.xs, np.nan)
     at_start = np.broadcast_to(np.arange(TIME) == 0, problem.begin.shape)
     clean = replace(problem, begin=at_start)
     worst: dict[str, tuple[float, str]] = {}
@@ -177,9 +187,8 @@ def resets(problem: Problem) -> list[Check]:
         "gradients across a begin",
         "NaNs before a begin",
     )
-    forms = {**FORMS, **{k: v for k, (v, _) in RTRL_FORMS.items()}}
     random = is_random(problem.carry[1])
-    for name, form in forms.items():
+    for name, form in {**FORMS, **RTRL_FORMS}.items():
         expected = one.outcome(form)
         other = replace(one, carry=turned, xs=before).outcome(form)
 
@@ -189,15 +198,15 @@ def resets(problem: Problem) -> list[Check]:
             return {"y": outcome.ys[:, first:], "state": outcome.end, "sensitivity": kept}
 
         keep(fresh, name, rest(other), rest(expected))
-        if not random or form is not forms["rtrl_step"]:
+        if not random or form is not RTRL_FORMS["rtrl_step"]:
             keep(fresh, name, other.memory, expected.memory)
         crossed = (expected.xs[:, :first], expected.state)
-        keep(crossing, name, crossed, jax.tree.map(jnp.zeros_like, crossed))
+        keep(crossing, name, crossed, jax.tree.map(np.zeros_like, crossed))
         keep(
             survives, name, rest(replace(one, carry=poisoned, xs=nan).outcome(form)), rest(expected)
         )
         expected = clean.outcome(form)._replace(state=())
-        for bad in (jnp.nan, jnp.inf):
+        for bad in (np.nan, np.inf):
             at_first = replace(clean, carry=_poisoned(problem.carry, bad)).outcome(form)
             keep(survives, name, at_first._replace(state=()), expected)
     rules = {
@@ -215,4 +224,4 @@ def resets(problem: Problem) -> list[Check]:
 
 def _poisoned(tree, bad):
     floats, rest = eqx.partition(tree, eqx.is_inexact_array)
-    return eqx.combine(jax.tree.map(lambda leaf: jnp.full_like(leaf, bad), floats), rest)
+    return eqx.combine(jax.tree.map(lambda leaf: np.full_like(leaf, bad), floats), rest)

@@ -11,95 +11,83 @@ import numpy as np
 
 from zoo.memory import AbstractMemory
 from zoo.proofs.loop import plain_loop, segment_step
-from zoo.proofs.losses import of_state, total
+from zoo.proofs.losses import along, of_state, total
 
-TIME = 8
-UNEVEN = (3, 5)
-_BATCH = 4
+TIME = 9
+SEGMENTS = (1, 4)  # the lengths of segments that are compiled
+BATCH = 4
 # Compiling takes the time.
 _OPTIONS = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
-# Called as `form(memory, carry, xs, begin, cuts)`, returns `(end, ys)`.
-Form = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
+# Called as `function(memory, carry, xs, begin, cuts)`, returns `(end, ys)`.
+Function = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
 
 
-def loop(memory, carry, xs, begin, cuts):
-    """Run the plain loop."""
-    states, ys = plain_loop(memory, carry[0], xs, begin)
+def _loop(memory, carry, xs, begin, cuts):
+    """Run the plain loop, with what RTRL's sensitivity follows across the cuts."""
+    states, ys = plain_loop(memory, carry[0], xs, begin, cuts)
     return (jax.tree.map(lambda h: h[-1], states), ()), ys
 
 
-def loop_of_rtrl(memory, carry, xs, begin, cuts):
+def _loop_of_rules(memory, carry, xs, begin, cuts):
     """Run the plain loop, with what RTRL follows across the cuts and between them."""
     states, ys = plain_loop(memory, carry[0], xs, begin, cuts, within=segment_step)
     return (jax.tree.map(lambda h: h[-1], states), ()), ys
 
 
-def steps(memory, carry, xs, begin, cuts):
+def _steps(memory, carry, xs, begin, cuts):
     """Loop over `step`."""
     end, ys = jax.lax.scan(lambda h, inputs: memory.step(h, *inputs), carry[0], (xs, begin))
     return (end, ()), ys
 
 
-def whole(memory, carry, xs, begin, cuts):
-    """Scan everything at once."""
+def _scan(memory, carry, xs, begin, cuts):
     end, ys = memory.scan(carry[0], xs, begin)
     return (end, ()), ys
 
 
-def chunks(memory, carry, xs, begin, cuts):
-    """Scan in uneven chunks, carrying the state."""
-    state, collected = carry[0], []
-    for part in _parts(UNEVEN):
-        state, ys = memory.scan(state, xs[part], begin[part])
-        collected.append(ys)
-    return (state, ()), jnp.concatenate(collected)
-
-
-def rtrl_steps(memory, carry, xs, begin, cuts):
+def _rtrl_steps(memory, carry, xs, begin, cuts):
     """Loop over `rtrl_step`."""
     return jax.lax.scan(lambda c, inputs: memory.rtrl_step(c, *inputs), carry, (xs, begin))
 
 
-def segments_of_one(memory, carry, xs, begin, cuts):
-    """Loop over `rtrl_scan` in segments of one step, each recomputed in the backward pass."""
-
-    @jax.checkpoint
-    def one(carry, inputs):
-        x, begin_t = inputs
-        carry, ys = memory.rtrl_scan(carry, x[None], begin_t[None])
-        return carry, ys[0]
-
-    return jax.lax.scan(one, carry, (xs, begin))
-
-
-def uneven_segments(memory, carry, xs, begin, cuts):
-    """Take `rtrl_scan` in segments of different lengths."""
-    collected = []
-    for part in _parts(UNEVEN):
-        carry, ys = memory.rtrl_scan(carry, xs[part], begin[part])
-        collected.append(ys)
-    return carry, jnp.concatenate(collected)
-
-
-def one_segment(memory, carry, xs, begin, cuts):
-    """Take `rtrl_scan` of the whole."""
+def _rtrl_scan(memory, carry, xs, begin, cuts):
     return memory.rtrl_scan(carry, xs, begin)
 
 
-def _parts(lengths):
-    ends = np.cumsum([0, *lengths])
-    return [slice(*ends[i : i + 2]) for i in range(len(lengths))]
+@dataclass(frozen=True)
+class Form:
+    """A way to run a memory over a sequence, in one or several parts.
+
+    - `function`: what each part is given to. It is traced and compiled once for each length.
+    - `parts`: their lengths.
+    - `cuts`: where segments start, whose gradients end there; none but for RTRL.
+    """
+
+    function: Function
+    parts: tuple[int, ...] = (TIME,)
+    cuts: tuple[int, ...] = ()
+
+    def slices(self) -> list[slice]:
+        """The parts' places in time."""
+        ends = np.cumsum([0, *self.parts])
+        return [slice(*ends[i : i + 2]) for i in range(len(self.parts))]
 
 
-# RTRL's forms and where their segments start.
+def in_segments(*lengths: int) -> Form:
+    """Take `rtrl_scan` in segments of these lengths."""
+    return Form(_rtrl_scan, lengths, tuple(int(n) for n in np.cumsum([0, *lengths[:-1]])))
+
+
+LOOP, LOOP_OF_RULES = Form(_loop), Form(_loop_of_rules)
+FORMS = {"step": Form(_steps), "scan": Form(_scan), "scan in chunks": Form(_scan, (3, 3, 3))}
+# Segments of both lengths with a past to reach and a future to be reached from. A segment of all
+# steps would show no more: a first segment is one without a past.
 RTRL_FORMS = {
-    "rtrl_step": (rtrl_steps, np.ones(TIME, bool)),
-    "rtrl_scan, segments of 1": (segments_of_one, np.ones(TIME, bool)),
-    "rtrl_scan, segments of 3 and 5": (uneven_segments, np.isin(np.arange(TIME), (0, 3))),
-    "rtrl_scan, one segment": (one_segment, np.arange(TIME) == 0),
+    "rtrl_step": Form(_rtrl_steps, cuts=tuple(range(TIME))),
+    "rtrl_scan, segments of 4, 1 and 4": in_segments(4, 1, 4),
+    "rtrl_scan, segments of 1, 4 and 4": in_segments(1, 4, 4),
 }
-FORMS = {"step": steps, "scan": whole, "scan in chunks": chunks}
 
 
 class Outcome(NamedTuple):
@@ -133,13 +121,41 @@ class Problem:
     weights: Any
     on_state: float = 0.0
 
-    def outcome(self, form: Form, cuts: Any = None) -> Outcome:
-        """Run a form on every problem of the batch."""
-        cuts = np.zeros(TIME, bool) if cuts is None else cuts
-        on_state = jnp.asarray(self.on_state)
-        return _outcome(
-            form, self.memory, self.carry, self.xs, self.begin, self.weights, cuts, on_state
-        )
+    def outcome(self, form: Form, cuts: tuple[int, ...] = ()) -> Outcome:
+        """Run a form on every problem of the batch.
+
+        - `cuts`: those that the loop is to know.
+        """
+        at, parts = np.isin(np.arange(TIME), cuts), form.slices()
+        carries = [self.carry if form.cuts else (self.carry[0], ())]
+        zeros = jax.tree.map(np.zeros_like, _floats(carries[0])) if len(parts) > 1 else None
+        outs, pulled = [], []
+
+        def run(i, later):
+            part, on_state = parts[i], np.asarray(self.on_state if i + 1 == len(parts) else 0.0)
+            given = (self.xs[:, part], self.begin[:, part], self.weights[:, part], at[part])
+            return _part(form.function, self.memory, carries[i], *given, on_state, later)
+
+        for i in range(len(parts)):
+            (end, ys), gradient = run(i, zeros)
+            carries.append(end)
+            outs.append(ys)
+            pulled.append(gradient)
+        # The chain rule over the parts. Where nothing comes back from the next, as with RTRL, what
+        # the part's own loss gives is all.
+        for i in reversed(range(len(parts) - 1)):
+            later = pulled[i + 1][1]
+            if any(np.asarray(g).any() for g in jax.tree.leaves(later)):
+                pulled[i] = run(i, later)[1]
+        memory, carry, xs = zip(*pulled, strict=True)
+        memory = jax.tree.map(lambda *g: sum(map(np.asarray, g[1:]), np.asarray(g[0])), *memory)
+        ys, xs = np.concatenate(outs, 1), np.concatenate(xs, 1)
+        end, sensitivity = carries[-1]
+        return Outcome(end, sensitivity, ys, memory, carry[0][0], xs)
+
+
+def _floats(tree):
+    return eqx.filter(tree, eqx.is_inexact_array)
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,31 +164,42 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @jit
-def _outcome(form, memory, carry, xs, begin, weights, cuts, on_state):
+def _part(function, memory, carry, xs, begin, weights, cuts, on_state, later):
+    """Run a part of every sequence, and pull its loss back.
+
+    - `later`: the cotangent of the carry that comes out; `None` where no part follows.
+
+    **Returns:**
+
+    `((carry, ys), gradient)`, the gradient in `(memory, carry, xs)`.
+    """
+
     def loss(differentiated):
-        memory, state, xs = differentiated
+        memory, carry, xs = differentiated
+        run = lambda carry, xs, begin: function(memory, carry, xs, begin, cuts)  # noqa: E731
+        end, ys = jax.vmap(run)(carry, xs, begin)
+        loss = total(ys, weights) + on_state * of_state(end[0])
+        return loss + (0.0 if later is None else along(later, _floats(end))), (end, ys)
 
-        def of_one(carry, xs, begin, weights):
-            (end, sensitivity), ys = form(memory, carry, xs, begin, cuts)
-            return total(ys, weights) + on_state * of_state(end), (end, sensitivity, ys)
-
-        losses, out = jax.vmap(of_one)((state, carry[1]), xs, begin, weights)
-        return jnp.sum(losses), out
-
-    (_, out), gradient = eqx.filter_value_and_grad(loss, has_aux=True)((memory, carry[0], xs))
-    return Outcome(*out, *gradient)
+    (_, out), gradient = eqx.filter_value_and_grad(loss, has_aux=True)((memory, carry, xs))
+    return out, gradient
 
 
-def problem(memory: AbstractMemory, sensitivity: Any, seed: int = 0) -> Problem:
+@jit
+def _start(memory):
+    return memory.init_state(), memory.rtrl_init()
+
+
+def problem(memory: AbstractMemory, seed: int = 0) -> Problem:
     """Draw random inputs, resets and losses for a memory, and states that it can be in.
 
     Episodes begin nowhere, here and there, rarely, and everywhere.
     """
     rng = np.random.default_rng(seed)
-    normal = lambda *shape: jnp.asarray(rng.normal(size=(_BATCH, TIME, *shape)))  # noqa: E731
+    normal = lambda *shape: rng.normal(size=(BATCH, TIME, *shape))  # noqa: E731
 
     def repeat(tree):
-        return jax.tree.map(lambda h: jnp.broadcast_to(h, (_BATCH, *jnp.shape(h))), tree)
+        return jax.tree.map(lambda h: np.broadcast_to(h, (BATCH, *np.shape(h))), tree)
 
     begin = np.stack(
         [
@@ -182,10 +209,10 @@ def problem(memory: AbstractMemory, sensitivity: Any, seed: int = 0) -> Problem:
             np.ones(TIME, bool),
         ]
     )
-    start = (repeat(memory.init_state()), repeat(sensitivity))
-    never = np.zeros((_BATCH, TIME), bool)
+    start = repeat(_start(memory))
+    never = np.zeros((BATCH, TIME), bool)
     before = Problem(memory, start, normal(memory.inputs), never, normal(memory.outputs))
-    reached = before.outcome(loop).end
+    reached = before.outcome(LOOP).end
     return Problem(
         memory, (reached, start[1]), normal(memory.inputs), begin, normal(memory.outputs)
     )
@@ -199,7 +226,7 @@ def perturbed(memory: Any, seed: int = 0, scale: float = 0.3) -> Any:
         noise = rng.normal(size=p.shape)
         if jnp.iscomplexobj(p):
             noise = noise + 1j * rng.normal(size=p.shape)
-        return p + jnp.asarray(scale * noise, p.dtype)
+        return jnp.asarray(np.asarray(p) + (scale * noise).astype(p.dtype))
 
     arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
     return eqx.combine(jax.tree.map(moved, arrays), rest)

@@ -21,6 +21,12 @@ def of_state(state: Any) -> Any:
     return sum((jnp.sum((h * h.conj()).real) for h in leaves), start=0.0)
 
 
+def along(direction: Any, gradient: Any) -> Array:
+    """Pair two pytrees as JAX pairs a direction and the gradient in it."""
+    pairs = zip(jax.tree.leaves(direction), jax.tree.leaves(gradient), strict=True)
+    return sum((jnp.sum((d * g).real) for d, g in pairs), start=jnp.zeros(()))
+
+
 def difference(got: Any, expected: Any) -> tuple[float, str]:
     """Measure how far two pytrees are apart, leaf by leaf.
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
@@ -12,7 +13,7 @@ from agents.cli.words import Command, Count
 @dataclass(frozen=True, kw_only=True)
 class Compare(Command):
     """Draw several runs into one figure, a part for each environment, and print their final
-    values."""
+    values; beside them the mean over seeds of the best point, and of the whole curve."""
 
     runs: named.Runs
     """The runs' folders."""
@@ -22,6 +23,9 @@ class Compare(Command):
     """What to compare; the evaluation's return if all runs have it, else the rollouts'."""
     smoothing: Count = 1
     """Average over so many points of each seed."""
+    statistic: Literal["mean", "median", "iqm"] = "mean"
+    """Of the seeds: the mean with its interval by Student's t; the median or the interquartile mean
+    with a bootstrap interval."""
     labels: tuple[str, ...] = ()
     """Names of the runs in the figure; their folders' by default."""
     title: str | None = None
@@ -50,11 +54,14 @@ class Compare(Command):
         for environment, outlines in by_environment(runs).items():
             if environment:  # a table would break it where it is longer than the table is wide
                 console.print(environment, style="bold", soft_wrap=True, markup=False)
-            rows = table(f"final {metric}", ["run", "seeds", "steps", "mean", "min", "max"])
+            columns = ["run", "seeds", "steps", self.statistic, "min", "max", "best", "area"]
+            rows = table(f"final {metric}", columns, narrow=True)
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
                 final = smooth(values, self.smoothing)[-1]
-                low, high = f"{np.nanmin(final):.3f}", f"{np.nanmax(final):.3f}"
-                rows.add_row(label, str(len(final)), f"{steps[-1]:,}", interval(final), low, high)
+                best, area = np.nanmax(values, axis=0).mean(), np.nanmean(values)
+                numbers = (np.nanmin(final), np.nanmax(final), best, area)
+                shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
+                rows.add_row(label, str(len(final)), f"{steps[-1]:,}", *shown)
             console.print(rows)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)

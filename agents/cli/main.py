@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, play, compare, watch, analyze, envs, cells.
+"""The command line: train, evaluate, play, compare, experiment, watch, analyze, envs, cells.
 
 It speaks before it imports what takes seconds: commands import JAX and what needs it where they are
 called, and only `train` to read its words, because its options are an agent's fields.
@@ -24,13 +24,14 @@ from agents.cli.cells import Cells
 from agents.cli.compare import Compare
 from agents.cli.envs import Envs
 from agents.cli.evaluate import Evaluate
+from agents.cli.experiment import Experiment
 from agents.cli.play import Play
 from agents.cli.train import train_command, untold_train_command
 from agents.cli.watch import Watch
 from agents.cli.words import in_flags
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
 
-_SLOW_TO_BEGIN = ("train", "evaluate", "play", "analyze")
+_SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "analyze")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +94,7 @@ def parse_command(words: Sequence[str]) -> Any:
     typed = list(words[:1]) == ["train"]
     train = train_command(early.algorithm, early.preset) if typed else untold_train_command()
     return tyro.cli(
-        Union[train, Evaluate, Play, Compare, Watch, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
+        Union[train, Evaluate, Play, Compare, Experiment, Watch, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
         prog=program(),
         description="Agents with memory: train them, evaluate them, compare them.\n\n"
         "--version tells the versions of this program and of what it runs on.",

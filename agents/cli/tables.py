@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from agents.running.aggregates import bootstrap, iqm
 from agents.running.statistics import spread
 
 
@@ -21,12 +22,24 @@ def table(title: str | None, columns: Sequence[str], *, narrow: bool = False) ->
     return made
 
 
-def interval(values: np.ndarray) -> str:
-    """Write the mean over seeds with the half width of its 95 % confidence interval.
+def interval(values: np.ndarray, statistic: str = "mean") -> str:
+    """Write a statistic over seeds with its 95 % confidence interval.
 
-    Of two seeds, which make no interval worth the name, it is the mean and both values.
+    Of the mean, it is the half width by Student's t; of others, both ends by the bootstrap. Of two
+    seeds, which make no interval worth the name, it is the mean and both values.
+
+    **Arguments:**
+
+    - `values`: one for each seed; NaN where a seed has none.
+    - `statistic`: `"mean"`, `"median"` or `"iqm"`.
     """
     values = np.asarray(values, float)
+    present = values[~np.isnan(values)]
+    if statistic != "mean" and len(present) > 2:
+        # Seeds of one task: the median of the seeds is not the median of tasks.
+        of_seeds = np.median if statistic == "median" else iqm
+        value, low, high = bootstrap(lambda scores: float(of_seeds(scores)), present[:, None])
+        return f"{value:.3f} ({low:.3f} to {high:.3f})"
     mean, low, high = (x[0] for x in spread(values[None]))
     if np.isnan(low):
         return f"{mean:.3f}"

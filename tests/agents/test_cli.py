@@ -169,6 +169,21 @@ def test_compare_takes_any_metric(trained, tmp_path, capsys):
     assert "final loss" in capsys.readouterr().out
 
 
+def test_compare_takes_any_statistic(tmp_path, capsys):
+    """Of five seeds, whose last values are by hand; beside it the best points and all of them."""
+    (tmp_path / "run").mkdir()
+    curves = {0: (9, 1), 1: (1, 2), 2: (2, 3), 3: (3, 4), 4: (5, 100)}
+    lines = [f"{i + 1},{10 * i + 10},{s},{curves[s][i]}.0" for i in (0, 1) for s in curves]
+    text = "\n".join(["iteration,env_steps,seed,return", *lines]) + "\n"
+    (tmp_path / "run" / "scalars.csv").write_text(text)
+    words = ["compare", str(tmp_path / "run"), "--out", str(tmp_path / "a.png")]
+    for statistic, value in {"mean": "22.000", "median": "3.000", "iqm": "3.000"}.items():
+        assert main([*words, "--statistic", statistic]) == 0
+        row = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("run "))
+        assert row.split()[3] == value
+        assert row.split()[-4:] == ["1.000", "100.000", "23.600", "13.000"]
+
+
 @pytest.mark.slow
 def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
     picture = tmp_path / "figure.png"

@@ -229,7 +229,7 @@ def test_the_command_line_evaluates_plays_and_compares(trained, tmp_path, capsys
     assert main(["compare", *runs, "--out", str(picture)]) == 0
     steps = ITERATIONS * trained.case.agent.steps_per_iteration
     text = capsys.readouterr().out
-    assert "final evaluation_return" in text and re.search(rf"│ one +│ 2 +│ {steps} +│", text)
+    assert "final evaluation_return" in text and re.search(rf"^one +2 +{steps} ", text, re.M)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -1,0 +1,134 @@
+"""Statements that an experiment can bear out, and how it is judged whether it does."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from agents.running.aggregates import bootstrap, mean
+
+Outcome = Literal["reproduced", "not reproduced", "not settled"]
+FEWEST = 3  # seeds: the bootstrap of two knows three means only
+Scores = Mapping[str, np.ndarray]
+
+
+class Verdict(NamedTuple):
+    """What an experiment says of a claim.
+
+    **Attributes:**
+
+    - `outcome`: `"reproduced"` where the whole interval agrees with the claim, `"not reproduced"`
+      where all of it contradicts, `"not settled"` otherwise, and with fewer than three seeds.
+    - `value`, `low`, `high`: what the claim is about, with its 95 % interval.
+    - `seeds`: the fewest seeds of a variant in it.
+    """
+
+    outcome: Outcome
+    value: float
+    low: float
+    high: float
+    seeds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractClaim:
+    """A statement about scores, made before they are known."""
+
+    text: str
+    """The statement in words, as the paper makes it."""
+    environments: tuple[str, ...] = ()
+    """Labels of the environments that it is about; all by default."""
+
+    @property
+    @abstractmethod
+    def variants(self) -> tuple[str, ...]:
+        """Labels of the variants that it is about."""
+
+    @abstractmethod
+    def measure(self, scores: Scores) -> tuple[float, float, float]:
+        """Return what the statement is about, with the ends of its interval."""
+
+    @abstractmethod
+    def holds(self, low: float, high: float) -> bool | None:
+        """Whether it holds of all numbers between the ends, of none (`False`), or of some."""
+
+    def judge(self, scores: Scores) -> Verdict:
+        """Judge the statement.
+
+        **Arguments:**
+
+        - `scores`: of every variant, `[seeds, environments]`; more is better.
+        """
+        seeds = min(len(scores[variant]) for variant in self.variants)
+        value, low, high = self.measure(scores)
+        held = self.holds(low, high) if seeds >= FEWEST else None
+        outcomes: dict[bool | None, Outcome] = {True: "reproduced", False: "not reproduced"}
+        return Verdict(outcomes.get(held, "not settled"), value, low, high, seeds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Better(AbstractClaim):
+    """One variant is better than another, by more than a margin on average."""
+
+    better: str
+    than: str
+    by: float = 0.0
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return self.better, self.than
+
+    def measure(self, scores: Scores) -> tuple[float, float, float]:
+        return _difference(scores[self.better], scores[self.than])
+
+    def holds(self, low: float, high: float) -> bool | None:
+        return _above(low, high, self.by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alike(AbstractClaim):
+    """Two variants differ by less than a margin on average, whichever is better."""
+
+    one: str
+    other: str
+    within: float
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return self.one, self.other
+
+    def measure(self, scores: Scores) -> tuple[float, float, float]:
+        return _difference(scores[self.one], scores[self.other])
+
+    def holds(self, low: float, high: float) -> bool | None:
+        if max(abs(low), abs(high)) < self.within:
+            return True
+        return False if low >= self.within or high <= -self.within else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reaches(AbstractClaim):
+    """A variant's average is above a value."""
+
+    variant: str
+    value: float
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return (self.variant,)
+
+    def measure(self, scores: Scores) -> tuple[float, float, float]:
+        return bootstrap(mean, scores[self.variant])
+
+    def holds(self, low: float, high: float) -> bool | None:
+        return _above(low, high, self.value)
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+    return bootstrap(lambda a, b: mean(a) - mean(b), one, other)
+
+
+def _above(low: float, high: float, margin: float) -> bool | None:
+    return True if low > margin else (False if high <= margin else None)

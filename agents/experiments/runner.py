@@ -1,0 +1,115 @@
+"""Running an experiment: every run an ordinary folder, so that all of it can be resumed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.experiments.experiment import Experiment, Settings
+from agents.experiments.results import RESULTS, Row, rows_of, write_rows
+from agents.running.checkpoint import progress_of, read_header
+from agents.running.curves import learning_curve
+from agents.running.folder import CHECKPOINT
+from agents.running.progress import Show
+from agents.running.train import train
+from zoo.annotations import checked
+
+REPORTED, TUNING = 0, 1_000_000  # roots of randomness
+
+
+@checked
+def run(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    scale: str = "small",
+    progress: Show = False,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Run what is missing of an experiment, and write its table and figure.
+
+    The folder holds a run's folder for each environment and variant, below `runs/`, with what was
+    tuned below `tuning/`; `results.csv`; and a picture of the curves for each environment. A run
+    that is there and whole is not run again; one that was stopped goes on.
+
+    **Arguments:**
+
+    - `out`: the folder, new or of the same experiment at the same scale.
+    - `scale`: one of `experiment.scales`.
+    - `progress`: as for `agents.train`.
+    - `say`: called with a line for each run.
+
+    **Returns:**
+
+    The table: a row for each seed.
+
+    **Raises:**
+
+    `ValueError` for a scale that there is not, and what `agents.train` raises.
+    """
+    if scale not in experiment.scales:
+        raise ValueError(f"`scale` (={scale!r}) must be one of {', '.join(experiment.scales)}.")
+    size, out = experiment.scales[scale], Path(out)
+
+    def rows_for(
+        environment: str, variant: str, tuned: Settings, folder: Path, seeds: int, seed: int
+    ) -> list[Row]:
+        agent = experiment.agent(environment, variant, tuned)
+        whole = -(-size.steps // agent.steps_per_iteration)
+        if _done(folder) < whole:
+            say(f"{folder.relative_to(out)}: {size.steps:,} steps, {seeds} seeds")
+            train(
+                agent,
+                steps=size.steps,
+                seeds=seeds,
+                seed=seed,
+                out=folder,
+                resume=(folder / CHECKPOINT).exists(),
+                evaluate_every=0,
+                progress=progress,
+            )
+        return rows_of(experiment, environment, variant, tuned, folder)
+
+    rows: list[Row] = []
+    for variant in experiment.variants:
+        tuned = _tuned(experiment, variant, out, size.tuning_seeds, rows_for)
+        for environment in experiment.environments:
+            folder = out / "runs" / _name(environment) / _name(variant)
+            rows += rows_for(environment, variant, tuned, folder, size.seeds, REPORTED)
+    write_rows(out / RESULTS, rows)
+    for environment in experiment.environments:
+        parts = out / "runs" / _name(environment)
+        runs = {variant: parts / _name(variant) for variant in experiment.variants}
+        path = out / f"{_name(environment)}.png"
+        title = f"{experiment.name}: {environment}"
+        learning_curve(runs, path, metric=experiment.metric, title=title)
+    return rows
+
+
+def _tuned(
+    experiment: Experiment, variant: str, out: Path, seeds: int, rows_for: Callable[..., list[Row]]
+) -> dict[str, Any]:
+    """The best candidate of a variant, on seeds that are not reported."""
+    candidates = list(experiment.candidates())
+    if len(candidates) == 1:
+        return candidates[0]
+    means = []
+    for number, candidate in enumerate(candidates):
+        rows = []
+        for environment in experiment.environments:
+            folder = out / "tuning" / _name(environment) / _name(variant) / str(number)
+            rows += rows_for(environment, variant, candidate, folder, seeds, TUNING)
+        means.append(np.mean([getattr(row, experiment.measure) for row in rows]))
+    return candidates[int(np.argmin(means) if experiment.falls else np.argmax(means))]
+
+
+def _done(folder: Path) -> int:
+    """Iterations that a run's checkpoint holds; 0 without one."""
+    path = folder / CHECKPOINT
+    return progress_of(path, read_header(path).progress) if path.exists() else 0
+
+
+def _name(label: str) -> str:
+    """A label as the name of a folder."""
+    return "".join(c if c.isalnum() or c in "-.=" else "_" for c in label)

@@ -1,0 +1,105 @@
+"""One number for many runs, with an interval: what to report of several tasks and few seeds.
+
+Scores have the shape `[runs, tasks]`: a row for each seed, a column for each task.
+
+Source: Agarwal et al. (2021), *Deep Reinforcement Learning at the Edge of the Statistical
+Precipice*, sections 4.1 to 4.3, written from its definitions.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from agents.running.statistics import CONFIDENCE
+
+Aggregate = Callable[..., float]
+
+
+def mean(scores: np.ndarray) -> float:
+    """Return the mean over runs and tasks."""
+    return float(np.mean(scores))
+
+
+def median(scores: np.ndarray) -> float:
+    """Return the median over tasks of the mean over runs."""
+    return float(np.median(np.mean(scores, axis=0)))
+
+
+def iqm(scores: np.ndarray) -> float:
+    """Return the interquartile mean: of all runs of all tasks, that of the middle half.
+
+    A quarter of the runs is left out at each end, rounded down to whole runs.
+    """
+    ordered = np.sort(np.ravel(scores))
+    cut = len(ordered) // 4
+    return float(ordered[cut : len(ordered) - cut].mean())
+
+
+def optimality_gap(scores: np.ndarray, best: float = 1.0) -> float:
+    """Return by how much runs fall short of `best`, on average; what is above counts as `best`."""
+    return float(np.mean(best - np.minimum(scores, best)))
+
+
+def probability_of_improvement(scores: np.ndarray, than: np.ndarray) -> float:
+    """Return how probable it is that a run is better than one of the others on the same task.
+
+    Averaged over tasks; equal scores count half.
+
+    **Arguments:**
+
+    - `scores`, `than`: of the same tasks; the numbers of runs may differ.
+    """
+    difference = scores[:, None] - than[None]
+    return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
+
+
+def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return for each threshold the share of runs, over all tasks, that are above it."""
+    return np.mean(np.ravel(scores)[:, None] > thresholds[None], axis=0)
+
+
+def bootstrap(
+    aggregate: Aggregate,
+    *scores: np.ndarray,
+    samples: int = 2000,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """Compute an aggregate with its stratified bootstrap interval.
+
+    Runs are drawn anew, with replacement, for each task apart. The interval lies between the
+    percentiles of what the aggregate is then.
+
+    **Arguments:**
+
+    - `aggregate`: a function of the scores, such as `iqm` or `probability_of_improvement`.
+    - `scores`: one array for each of its arguments, `[runs, tasks]`.
+    - `samples`: how often runs are drawn.
+    - `confidence`: the share of samples inside the interval.
+    - `seed`: of the drawing, so that the same scores have the same interval.
+
+    **Returns:**
+
+    `(value, low, high)`.
+
+    **Raises:**
+
+    `ValueError` for scores that are not `[runs, tasks]`, or not all finite.
+    """
+    arrays = [np.asarray(x, float) for x in scores]
+    for x in arrays:
+        if x.ndim != 2 or not x.size:
+            raise ValueError(f"`scores` (shape {x.shape}) must be [runs, tasks], neither of them 0")
+        if not np.isfinite(x).all():
+            bad = np.count_nonzero(~np.isfinite(x))
+            raise ValueError(f"`scores` must be finite, which {bad} of {x.size} are not")
+    generator = np.random.default_rng(seed)
+
+    def drawn(x: np.ndarray) -> np.ndarray:
+        rows = generator.integers(len(x), size=x.shape)
+        return np.take_along_axis(x, rows, axis=0)
+
+    values = [aggregate(*map(drawn, arrays)) for _ in range(samples)]
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return aggregate(*arrays), float(low), float(high)

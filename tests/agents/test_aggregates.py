@@ -1,0 +1,60 @@
+"""Aggregates of many runs, against their definitions by hand and against scipy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from agents.running.aggregates import (
+    bootstrap,
+    iqm,
+    mean,
+    median,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+)
+
+SCORES = np.array([[0.0, 1.0], [0.5, 3.0], [1.0, 2.0], [0.1, 6.0], [0.2, 0.3]])
+
+
+def test_by_hand():
+    # In order: 0, .1, .2, .3, .5, 1, 1, 2, 3, 6, of which two at each end are left out.
+    assert iqm(SCORES) == pytest.approx((0.2 + 0.3 + 0.5 + 1 + 1 + 2) / 6, abs=1e-12)
+    assert median(SCORES) == pytest.approx((0.36 + 2.46) / 2, abs=1e-12)
+    assert mean(SCORES) == pytest.approx(1.41, abs=1e-12)
+    assert optimality_gap(SCORES) == pytest.approx((1 + 0.9 + 0.8 + 0.7 + 0.5) / 10, abs=1e-12)
+    profile = performance_profile(SCORES, np.array([-1.0, 0.0, 1.0, 6.0]))
+    np.testing.assert_array_equal(profile, [1.0, 0.9, 0.3, 0.0])
+    one, other = np.array([[1.0], [2.0]]), np.array([[0.0], [1.0], [3.0]])
+    # 1 beats 0 and draws with 1; 2 beats 0 and 1.
+    assert probability_of_improvement(one, other) == pytest.approx((1 + 0.5 + 2) / 6, abs=1e-12)
+
+
+@pytest.mark.parametrize("runs", [1, 3, 4, 7, 10])
+def test_against_scipy(runs):
+    scores = np.random.default_rng(runs).normal(size=(runs, 3)).round(1)
+    than = np.random.default_rng(1).normal(size=(5, 3)).round(1)
+    assert iqm(scores) == pytest.approx(stats.trim_mean(scores, 0.25, axis=None), abs=1e-12)
+    tests = [stats.mannwhitneyu(scores[:, i], than[:, i]).statistic for i in range(3)]
+    expected = np.mean(tests) / (runs * 5)
+    assert probability_of_improvement(scores, than) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_interval_of_a_mean_is_as_wide_as_its_error_and_of_each_task_apart():
+    generator = np.random.default_rng(0)
+    # Tasks that lie far apart: were runs drawn across tasks, the interval would be wide.
+    scores = generator.normal(size=(40, 5)) + 100 * np.arange(5)
+    value, low, high = bootstrap(mean, scores, samples=4000)
+    error = np.sqrt(scores.var(0, ddof=1).mean() / scores.size)
+    assert value == pytest.approx(scores.mean())
+    assert (high - low) / (2 * 1.96 * error) == pytest.approx(1, abs=0.05)
+    assert (value, low, high) == bootstrap(mean, scores, samples=4000)
+
+
+@pytest.mark.parametrize(
+    ("scores", "rule"),
+    [(np.ones(3), "must be"), (np.ones((0, 2)), "must be"), (np.full((2, 2), np.nan), "finite")],
+)
+def test_what_is_no_table_of_scores_is_refused(scores, rule):
+    with pytest.raises(ValueError, match=rf"`scores` .*{rule}"):
+        bootstrap(mean, scores)

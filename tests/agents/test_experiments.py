@@ -1,0 +1,108 @@
+"""Experiments: what is run, what is judged, and that both can be repeated."""
+
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+
+from agents import experiments
+from agents.experiments import Alike, Better, Experiment, Reaches, Scale
+from agents.running.folder import CHECKPOINT
+
+LENGTHS = {"short": {"env_options": {"corridor": 1}}, "long": {"env_options": {"corridor": 2}}}
+TINY = Experiment(
+    name="tiny",
+    question="Does a rate matter?",
+    source="ours",
+    algorithm="tabular",
+    base={"env": "t_maze", "rollout_length": 50},
+    environments=LENGTHS,
+    variants={"one": {"discount": 0.9}, "another: (2)": {"discount": 0.5}},
+    tune={"learning_rate": (0.1, 0.5)},
+    scales={"quick": Scale(200, 3), "small": Scale(400, 3)},
+    claims=(Better(text="It does.", better="one", than="another: (2)", environments=("long",)),),
+)
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_run_of_an_experiment_can_be_made(name):
+    experiment = experiments.load(name)
+    assert experiment.name == name
+    for environment in experiment.environments:
+        for variant in experiment.variants:
+            for tuned in experiment.candidates():
+                agent = experiment.agent(environment, variant, tuned)
+                assert all(agent.steps_per_iteration <= s.steps for s in experiment.scales.values())
+    assert experiment.claims and experiment.differs
+
+
+def test_it_is_judged_and_can_be_repeated(tmp_path):
+    lines = []
+    rows = experiments.run(TINY, tmp_path / "a", scale="quick", say=lines.append)
+    table = (tmp_path / "a" / "results.csv").read_bytes()
+    # Two rates for each variant and environment on tuning seeds, and what is reported.
+    assert len(lines) == 2 * 2 * 2 + 2 * 2
+    assert len(rows) == 2 * 2 * 3
+    assert experiments.read_rows(tmp_path / "a" / "results.csv") == [
+        dataclasses.replace(row, **{n: float(f"{getattr(row, n):.6g}") for n in rows_numbers()})
+        for row in rows
+    ]
+    for variant in TINY.variants:
+        chosen = {row.settings for row in rows if row.variant == variant}
+        assert len(chosen) == 1 and chosen < {"learning_rate=0.1", "learning_rate=0.5"}
+    assert (tmp_path / "a" / "long.png").stat().st_size > 0
+    [(claim, verdict)] = experiments.verdicts(TINY, rows)
+    assert claim.text == "It does." and verdict.seeds == 3
+    # Nothing is run that is there; what is gone is run again, to the same bytes.
+    lines.clear()
+    shutil.rmtree(tmp_path / "a" / "runs" / "long" / "one")
+    (tmp_path / "a" / "tuning" / "short" / "one" / "1" / CHECKPOINT).unlink()
+    shutil.rmtree(tmp_path / "a" / "tuning" / "short" / "one" / "1")
+    experiments.run(TINY, tmp_path / "a", scale="quick", say=lines.append)
+    assert [line.split(":")[0] for line in lines] == ["tuning/short/one/1", "runs/long/one"]
+    assert (tmp_path / "a" / "results.csv").read_bytes() == table
+    with pytest.raises(ValueError, match=r"`scale` \(='large'\) must be one of quick, small"):
+        experiments.run(TINY, tmp_path / "a", scale="large")
+
+
+def rows_numbers():
+    return ("final", "best", "area")
+
+
+def spread(center, seeds=4):
+    return center + 0.01 * np.arange(seeds)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("claim", "one", "other", "outcome"),
+    [
+        (Better(text="", better="a", than="b"), spread(1.0), spread(0.0), "reproduced"),
+        (Better(text="", better="a", than="b"), spread(0.0), spread(1.0), "not reproduced"),
+        (Better(text="", better="a", than="b"), spread(1.0), spread(1.0), "not settled"),
+        (Better(text="", better="a", than="b", by=2.0), spread(1.0), spread(0.0), "not reproduced"),
+        (Better(text="", better="a", than="b", by=-0.1), spread(1.0), spread(1.0), "reproduced"),
+        (Better(text="", better="a", than="b"), spread(1.0, 2), spread(0.0), "not settled"),
+        (Alike(text="", one="a", other="b", within=0.1), spread(1.0), spread(1.0), "reproduced"),
+        (
+            Alike(text="", one="a", other="b", within=0.1),
+            spread(1.0),
+            spread(2.0),
+            "not reproduced",
+        ),
+        (Alike(text="", one="a", other="b", within=0.1), spread(1.0), spread(0.9), "not settled"),
+        (Reaches(text="", variant="a", value=0.9), spread(1.0), spread(0.0), "reproduced"),
+        (Reaches(text="", variant="a", value=2.0), spread(1.0), spread(0.0), "not reproduced"),
+    ],
+)
+def test_a_verdict_needs_the_whole_interval(claim, one, other, outcome):
+    assert claim.judge({"a": one, "b": other}).outcome == outcome
+
+
+def test_what_cannot_be_judged_is_refused():
+    with pytest.raises(ValueError, match=r"`claims` of 'tiny' name 'c', which must be one of one"):
+        dataclasses.replace(TINY, claims=(Reaches(text="", variant="c", value=0.0),))
+    with pytest.raises(ValueError, match=r"`scales` \(=\['small'\]\) of 'tiny' must have quick"):
+        dataclasses.replace(TINY, scales={"small": Scale(1, 1)})
+    with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*'staleness'"):
+        experiments.load("stalenes")

@@ -171,15 +171,15 @@ def test_compare_takes_any_metric(trained, tmp_path, capsys):
 
 def test_compare_takes_any_statistic(tmp_path, capsys):
     """Of five seeds, whose last values are by hand; beside it the best points and all of them."""
-    (tmp_path / "run").mkdir()
+    (tmp_path / "five").mkdir()
     curves = {0: (9, 1), 1: (1, 2), 2: (2, 3), 3: (3, 4), 4: (5, 100)}
     lines = [f"{i + 1},{10 * i + 10},{s},{curves[s][i]}.0" for i in (0, 1) for s in curves]
     text = "\n".join(["iteration,env_steps,seed,return", *lines]) + "\n"
-    (tmp_path / "run" / "scalars.csv").write_text(text)
-    words = ["compare", str(tmp_path / "run"), "--out", str(tmp_path / "a.png")]
+    (tmp_path / "five" / "scalars.csv").write_text(text)
+    words = ["compare", str(tmp_path / "five"), "--out", str(tmp_path / "a.png")]
     for statistic, value in {"mean": "22.000", "median": "3.000", "iqm": "3.000"}.items():
         assert main([*words, "--statistic", statistic]) == 0
-        row = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("run "))
+        row = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("five "))
         assert row.split()[3] == value
         assert row.split()[-4:] == ["1.000", "100.000", "23.600", "13.000"]
 
@@ -301,7 +301,7 @@ def test_all_errors_keep_their_traceback_if_asked(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "evaluate", "play", "compare", "analyze", "envs", "cells"]
+    "command", ["train", "evaluate", "play", "compare", "experiment", "analyze", "envs", "cells"]
 )
 def test_every_option_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:

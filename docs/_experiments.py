@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from agents import experiments
 from agents.running.statistics import spread
+from docs._helpers import picture
 
 RESULTS = Path(__file__).parent / "assets" / "experiments"
 
@@ -18,14 +20,11 @@ def overview() -> str:
     """A row for each experiment: question, source, and how its claims came out."""
     lines = ["| experiment | question | source | claims |", "|---|---|---|---|"]
     for name in experiments.names():
-        experiment = experiments.load(name)
-        outcomes = [v.outcome for _, v in experiments.verdicts(experiment, _rows(name))]
-        counted = ", ".join(
-            f"{outcomes.count(x)} {x}"
-            for x in ("reproduced", "not reproduced", "not settled")
-            if x in outcomes
-        )
-        link = f"[{name}]({name}.md)"
+        experiment, link, counted = experiments.load(name), f"`{name}`", "not run here yet"
+        if (RESULTS / f"{name}.csv").exists():
+            link = f"[{name}]({name}.md)"
+            found = [v.outcome for _, v in experiments.verdicts(experiment, _rows(name))]
+            counted = ", ".join(f"{found.count(x)} {x}" for x in dict.fromkeys(found))
         lines.append(f"| {link} | {experiment.question} | {experiment.source} | {counted} |")
     return "\n".join(lines)
 
@@ -57,6 +56,30 @@ def page(name: str) -> str:
             settings = [own[0].settings] * tuned
             lines.append(_line([variant, *settings, measure, *cells]))
     return "\n".join(lines)
+
+
+def figure(name: str) -> str:
+    """Every seed as a dot, and the mean with its interval: a part for each environment."""
+    experiment, rows = experiments.load(name), _rows(name)
+    variants, environments = list(experiment.variants), list(experiment.environments)
+    size = (7, 0.6 + 0.27 * len(variants))
+    fig, parts = plt.subplots(1, len(environments), figsize=size, sharey=True, squeeze=False)
+    for axes, environment in zip(parts[0], environments, strict=True):
+        for place, variant in enumerate(variants):
+            own = [
+                getattr(row, experiment.measure)
+                for row in rows
+                if (row.variant, row.environment) == (variant, environment)
+            ]
+            mean, low, high = (x[0] for x in spread(np.array([own])))
+            axes.plot(own, [place] * len(own), "o", color="C0", alpha=0.35, markersize=4)
+            axes.plot([low, high], [place] * 2, color="C1")
+            axes.plot(mean, place, "|", color="C1", markersize=12, markeredgewidth=2)
+        axes.set_title(environment, fontsize=10)
+        axes.set_xlabel(f"{experiment.metric}, {experiment.measure}")
+        axes.set_yticks(range(len(variants)), variants)
+    parts[0][0].invert_yaxis()
+    return picture(fig, f"Scores of every variant of {name}: seeds, mean and interval.")
 
 
 def _line(cells) -> str:

@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     },
     scales={
         "quick": Scale(16_384, 2),
-        "small": Scale(2_000_000, 5),
+        "small": Scale(1_000_000, 5),
         "full": Scale(10_000_000, 10),
     },
     measure="area",

@@ -140,9 +140,9 @@ def _greets(words: Sequence[str], progress: str, errors: Console) -> bool:
 
 
 def _again(words: Sequence[str]) -> str:
-    """The command that goes on with a training."""
+    """The command that goes on with a training, or an experiment, which goes on by itself."""
     rest = [word for word in words if word != "--resume"]
-    return f"{program()} {shlex.join([*rest, '--resume'])}"
+    return f"{program()} {shlex.join([*rest, *['--resume'] * (words[:1] == ['train'])])}"
 
 
 def _left(words: Sequence[str], out: Path) -> str:

@@ -45,7 +45,7 @@ EXPERIMENT = Experiment(
         Better(text="All of it is memory.", better="ffm", than="no memory"),
     ),
     differs=(
-        "Three of the 14 tasks and 8 of the 14 models, half a million steps in place of 15 million, "
-        "one learning rate for all, and 64 units in place of a state of 256 numbers."
+        "Three of the 14 tasks and 8 of the 14 models, half a million steps in place of 15 million,"
+        " one learning rate for all, and 64 units in place of a state of 256 numbers."
     ),
 )

@@ -1,16 +1,18 @@
 """Experiments: what is run, what is judged, and that both can be repeated."""
 
 import dataclasses
+import re
 import shutil
 
 import numpy as np
 import pytest
 
 from agents import experiments
+from agents.cli import main
 from agents.experiments import Alike, Better, Experiment, Reaches, Scale
 from agents.running.folder import CHECKPOINT
 
-LENGTHS = {"short": {"env_options": {"corridor": 1}}, "long": {"env_options": {"corridor": 2}}}
+LENGTHS = {"short": {"env_options": {"length": 1}}, "long": {"env_options": {"length": 2}}}
 TINY = Experiment(
     name="tiny",
     question="Does a rate matter?",
@@ -106,3 +108,20 @@ def test_what_cannot_be_judged_is_refused():
         dataclasses.replace(TINY, scales={"small": Scale(1, 1)})
     with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*'staleness'"):
         experiments.load("stalenes")
+
+
+def test_the_command_lists_and_runs(tmp_path, capsys, monkeypatch):
+    assert main(["experiment"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in experiments.names())
+    assert main(["experiment", "stalenes"]) == 2
+    assert "Did you mean 'staleness'?" in capsys.readouterr().err
+    monkeypatch.setattr(experiments, "load", lambda name: dataclasses.replace(TINY, tune={}))
+    words = ["experiment", "tiny", "--scale", "quick", "--out", str(tmp_path / "a")]
+    for lines in (4, 0):
+        assert main(words) == 0
+        text = capsys.readouterr().out
+        assert text.count("200 steps, 3 seeds") == lines
+        assert re.search(r"It does\. +│ (not )?(reproduced|settled) +│ -?\d\.\d+ +│", text)
+    assert main([*words[:2], "--scale", "huge", "--out", str(tmp_path / "b")]) == 2
+    assert "--scale (='huge') must be one of quick, small" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from tests.cases import slow_but
 
 # A sign at the start says where to turn two steps later. The limit truncates many an episode of an
 # agent that has learned nothing, a turn at the junction terminates it.
-_TASK = {"env": "t_maze", "env_options": {"corridor": 1, "max_steps_in_episode": 4}}
+_TASK = {"env": "t_maze", "env_options": {"length": 1, "max_steps_in_episode": 4}}
 _WORDS = "--env t_maze --env-options length=1 --env-options max_steps_in_episode=4 "
 # What the best agent without a memory gets in a T-maze, and the best with one.
 MEMORYLESS, BEST = 1.95, 4.0
@@ -83,7 +83,7 @@ def _ppo_in_full():
 def _ppo_solver(gradient):
     return agents.PPO(
         env="t_maze",
-        env_options={"corridor": 1},
+        env_options={"length": 1},
         memory=zoo.spec("rtu", hidden=16),
         gradient=gradient,
         num_envs=32,
@@ -112,7 +112,7 @@ def _r2ac(name, memory, gradient, words, first=False, memory_options=None):
 def _r2ac_solver():
     return agents.R2AC(
         env="t_maze",
-        env_options={"corridor": 1},
+        env_options={"length": 1},
         memory=zoo.spec("rtu", hidden=16),
         reward_clip=None,
         learning_rate=3e-3,
@@ -139,7 +139,7 @@ def _pqn(name, gradient, words, first=False):
 def _pqn_solver(gradient):
     return agents.PQN(
         env="t_maze",
-        env_options={"corridor": 1, "max_steps_in_episode": 20},
+        env_options={"length": 1, "max_steps_in_episode": 20},
         memory=zoo.spec("rtu", hidden=16),
         gradient=gradient,
         num_envs=32,
@@ -174,7 +174,7 @@ def _dqn(name, sampling, first=False):
 def _dqn_solver(sampling):
     return agents.DQN(
         env="t_maze",
-        env_options={"corridor": 1, "max_steps_in_episode": 20},
+        env_options={"length": 1, "max_steps_in_episode": 20},
         memory=zoo.spec("rtu", hidden=16),
         sampling=sampling,
         num_envs=8,
@@ -220,7 +220,7 @@ def _actor_critic_solver(kind):
     with steered_t_maze_has_a_name():
         return kind(
             env=STEERED,
-            env_options={"corridor": 1, "max_steps_in_episode": 20},
+            env_options={"length": 1, "max_steps_in_episode": 20},
             memory=zoo.spec("rtu", hidden=16),
             num_envs=8,
             rollout_length=16,
@@ -238,7 +238,7 @@ def _actor_critic_solver(kind):
 
 def _tabular(name, rule, first=False):
     agent = agents.Tabular(**_TASK, rule=rule, trace_decay=0.8, rollout_length=40)
-    options = {"corridor": 1, "max_steps_in_episode": 20}
+    options = {"length": 1, "max_steps_in_episode": 20}
     solver = agents.Tabular(
         env="t_maze",
         env_options=options | {"external_memory": "B1"},
@@ -259,7 +259,7 @@ def _tabular(name, rule, first=False):
 def _tabular_actor_critic():
     solver = agents.TabularActorCritic(
         env="t_maze",
-        env_options={"corridor": 1, "max_steps_in_episode": 20, "external_memory": "O1"},
+        env_options={"length": 1, "max_steps_in_episode": 20, "external_memory": "O1"},
         unroll_length=20,
         policy_rate=0.5,
         value_rate=0.1,
@@ -316,7 +316,7 @@ def _streaming_q(name, rule, first=False):
 def _streaming_q_solver(rule):
     return agents.StreamingQ(
         env="t_maze",
-        env_options={"corridor": 1},
+        env_options={"length": 1},
         memory=zoo.spec("rtu", hidden=8),
         rule=rule,
         head_size=16,
@@ -330,7 +330,7 @@ def _streaming_q_solver(rule):
 def _streaming_ac_solver():
     return agents.StreamingAC(
         env="t_maze",
-        env_options={"corridor": 1},
+        env_options={"length": 1},
         memory=zoo.spec("rtu", hidden=8),
         head_size=16,
         adaptive=True,

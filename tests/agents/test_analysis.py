@@ -186,7 +186,7 @@ def test_episodes_are_played_to_their_end(float32):
     actor = Actor(env, params)
     with pytest.raises(ValueError, match=r"`max_steps` \(=None\) must be given: .* 200,000 steps"):
         analysis.episode_sensitivities(actor, policy, episodes=1, key=key)
-    dqn = DQN(env="t_maze", env_options={"corridor": 2}, memory=zoo.spec("lru", hidden=4))
+    dqn = DQN(env="t_maze", env_options={"length": 2}, memory=zoo.spec("lru", hidden=4))
     by_values = dqn.policy(dqn.init(key=key).learner)
     episodes = analysis.episode_sensitivities(
         dqn.actor, by_values, episodes=2, max_steps=6, greedy=False, key=key

@@ -83,7 +83,7 @@ def test_settings_survive_json_and_copies(case):
         assert again == agent and hash(again) == hash(agent)
     assert dataclasses.asdict(agent)["env_options"] == agent.env_options
     with pytest.raises(TypeError, match="options do not change"):
-        agent.env_options["corridor"] = 2
+        agent.env_options["length"] = 2
     assert dataclasses.replace(agent, env_options={}) != agent
 
 

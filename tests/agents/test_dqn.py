@@ -16,7 +16,7 @@ from agents.acting import ByValues
 from agents.networks import Inputs
 
 # The limit truncates some episodes, a turn at the junction terminates others.
-TASK = {"env": "t_maze", "env_options": {"corridor": 1, "max_steps_in_episode": 4}}
+TASK = {"env": "t_maze", "env_options": {"length": 1, "max_steps_in_episode": 4}}
 SMALL = {
     "num_envs": 2,
     "rollout_length": 8,

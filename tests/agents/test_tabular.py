@@ -84,7 +84,7 @@ def test_a_truncation_is_bootstrapped_over_and_a_termination_is_not():
 def test_an_episode_begins_with_an_action_for_its_first_observation():
     agent = agents.Tabular(
         env="t_maze",
-        env_options={"corridor": 1, "max_steps_in_episode": 4},
+        env_options={"length": 1, "max_steps_in_episode": 4},
         epsilon=0.0,
         rollout_length=1,
     )

@@ -35,7 +35,7 @@ def updated(agent, piece, preference, value):
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("n", [3, 1])
 def test_an_iteration_is_the_update_by_hand(n):
-    options = {"corridor": 1, "max_steps_in_episode": 4}
+    options = {"length": 1, "max_steps_in_episode": 4}
     agent = agents.TabularActorCritic(
         env="t_maze", env_options=options, unroll_length=n, updates=24 // n, value_rate=0.2
     )

@@ -4,6 +4,7 @@ from . import wrappers
 from .bridges.adapter import GymnaxEnvironment
 from .bridges.brax_env import BraxEnvironment
 from .bridges.gymnasium_env import GymnasiumEnvironment, from_gymnasium
+from .bridges.package_env import AbstractPort, PackageEnvironment
 from .bridges.pictures import save_brax_html
 from .core import encoding
 from .core.base import BaseEnvironment
@@ -60,6 +61,7 @@ from .remembering.red_blue_doors import RedBlueDoors
 from .rendering import render, save_gif
 
 __all__ = [
+    "AbstractPort",
     "ActionSequence",
     "Autoencode",
     "BaseEnvironment",
@@ -89,6 +91,7 @@ __all__ = [
     "MysteryPath",
     "NoisyPositionOnlyCartPole",
     "NoisyPositionOnlyPendulum",
+    "PackageEnvironment",
     "Pendulum",
     "PositionOnlyCartPole",
     "PositionOnlyPendulum",

@@ -39,7 +39,11 @@ _GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
 
 _OBJECT = "object"  # the key of a description of an environment that has no name
 
-_UNAVAILABLE = {"MNISTBandit-bsuite": "it downloads MNIST when it is made"}
+# How names begin that other packages have and `make` has not, and why.
+_UNAVAILABLE = {
+    "MNISTBandit-bsuite": "it downloads MNIST when it is made",
+    **bridges.REFUSED,
+}
 
 
 def names() -> tuple[str, ...]:
@@ -47,10 +51,13 @@ def names() -> tuple[str, ...]:
 
     **Returns:**
 
-    The names. Those registered with `gymnax.registration.register` appear too.
+    The names. Those registered with `gymnax.registration.register` appear too, and those of the
+    packages craftax, jumanji, navix, playground and xminigrid where these are installed.
     """
+    absent = bridges.absent()
+    own = (name for name in OWN if not name.startswith(absent))
     theirs = (name for name in gymnax.registered_envs if name not in _UNAVAILABLE)
-    return tuple(dict.fromkeys((*OWN, *_REGISTERED, *theirs)))
+    return tuple(dict.fromkeys((*own, *_REGISTERED, *theirs)))
 
 
 def register(name: Any, factory: Any) -> None:
@@ -86,7 +93,7 @@ def register(name: Any, factory: Any) -> None:
         raise TypeError(f"`factory` (={factory!r}) must be a class or function to call.")
     if _REGISTERED.get(name) is factory:
         return
-    if name in names() or name in _UNAVAILABLE:
+    if name in OWN or name in names() or name in _UNAVAILABLE:
         raise ValueError(f"`name` (={name!r}) is the name of another environment already.")
     _REGISTERED[name] = factory
 
@@ -318,8 +325,9 @@ def _check(option: str, value: Any, default: Any, annotation: Any = None) -> Any
 
 def _unknown(name: str) -> str:
     """What to answer when there is no such environment."""
-    if name in _UNAVAILABLE:
-        return f"`name` (={name!r}) is not available: {_UNAVAILABLE[name]}."
+    for start, reason in _UNAVAILABLE.items():
+        if name.startswith(start):
+            return f"`name` (={name!r}) is not available: {reason}."
     lower = {known.lower(): known for known in names()}
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
     hint = f"the nearest names are {', '.join(lower[n] for n in near)}. " if near else ""

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from agents import envs
 from tests.cases import slow_but
+from tests.envs.fake_packages import PORTS
 
 LIMIT = 6
 """Time limit of the conformance tests: short, so that every environment meets it."""
@@ -89,6 +91,26 @@ _BRAX = (
     Case("brax/reacher-pomdp", slow=True),
 )
 
+# Each port with a small game in the way of its package, which the tests do not install.
+_PORTS = tuple(
+    Case(name, slow=name != "fake/craftax", heavy=name != "fake/craftax") for name in PORTS
+)
+
+# The packages themselves, where they are installed: CONTRIBUTING.md says how.
+_PACKAGES = (
+    Case("craftax/Craftax-Symbolic-v1", slow=True, heavy=True),
+    Case("craftax/Craftax-Classic-Symbolic-v1", slow=True, heavy=True),
+    Case("craftax/Craftax-Classic-Pixels-v1", slow=True, heavy=True),
+    Case("jumanji/Maze-v0", slow=True),
+    Case("jumanji/Knapsack-v1", slow=True),
+    Case("jumanji/Minesweeper-v0", slow=True),
+    Case("navix/Navix-DoorKey-Random-5x5-v0", slow=True),
+    Case("navix/Navix-LavaGapS5-v0", {"observe": "all"}, slow=True),
+    Case("playground/CartpoleBalance", slow=True, heavy=True),
+    Case("xminigrid/MiniGrid-MemoryS8", slow=True),
+    Case("xminigrid/MiniGrid-DoorKey-5x5", {"view_size": 5}, slow=True),
+)
+
 _GYMNAX = (
     Case("CartPole-v1"),
     Case("Pendulum-v1", slow=True),
@@ -127,6 +149,8 @@ CASES = (
     *_PREDICTION,
     *_REMEMBERING,
     *_BRAX,
+    *_PORTS,
+    *(case for case in _PACKAGES if case.name in envs.names()),
     *_GYMNAX,
 )
 

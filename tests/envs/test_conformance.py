@@ -93,7 +93,10 @@ def at(tree, *index):
 
 
 def types(tree):
-    return jax.tree.map(lambda x: (x.shape, x.dtype.name, x.weak_type), tree)
+    leaves, structure = jax.tree.flatten(tree)
+    kinds = [(x.shape, x.dtype.name, x.weak_type) for x in leaves]
+    # Not the tree itself: packages have ideas of their own of when their states are equal.
+    return kinds[0] if jax.tree_util.treedef_is_leaf(structure) else (structure, kinds)
 
 
 def _kind(name: str, **options: Any) -> Any:
@@ -143,7 +146,7 @@ def check_types(env, params):
     assert types(info["final_observation"]) == types(observation)
     assert types(info["terminated"]) == types(info["truncated"]) == ((), "bool", False)
     assert not any(leaf.weak_type for leaf in jax.tree.leaves((observation, state, out)))
-    narrow = {"bool", "int32", "uint32", "float32"}
+    narrow = {"bool", "int8", "uint8", "int16", "int32", "uint32", "float32"}
     assert {leaf.dtype.name for leaf in jax.tree.leaves((state, out))} <= narrow
     space = env.observation_space(params)
     assert observation.shape == tuple(space.shape)

@@ -7,8 +7,9 @@ import pytest
 from gymnax.environments.environment import Environment
 
 from agents import envs
-from agents.envs.core.lazy_reset import CHUNK, replaced_where
+from agents.envs.core.lazy_reset import LazyReset, replaced_where
 
+CHUNK = LazyReset.resets_at_once
 SIZE = 2 * CHUNK + 5
 
 
@@ -39,7 +40,7 @@ def test_replaced_where_is_a_selection(case):
         return jax.tree.map(lambda x, y: jnp.where(flag, x, y), make(key, scale), old)
 
     def replaced(flag, key, scale, old):
-        return replaced_where(flag, make, (key, scale), old)
+        return replaced_where(flag, make, (key, scale), old, CHUNK)
 
     def twice(function):
         return jax.jit(jax.vmap(jax.vmap(function, (0, 0, None, 0)), (0, 0, None, 0)))
@@ -72,7 +73,9 @@ def test_nothing_is_made_in_vain(case):
 
     flags = flags_of(case, 1)[0]
     old = jnp.arange(SIZE, dtype=jnp.float32)
-    new = jax.jit(jax.vmap(lambda f, x, y: replaced_where(f, make, (x,), y)))(flags, -old, old)
+    new = jax.jit(jax.vmap(lambda f, x, y: replaced_where(f, make, (x,), y, CHUNK)))(
+        flags, -old, old
+    )
     np.testing.assert_array_equal(new, np.where(flags, -old, old))
     assert made == [(CHUNK,)] * -(-int(flags.sum()) // CHUNK)
 

@@ -1,6 +1,6 @@
-"""Environments of other packages: gymnax, brax and gymnasium."""
+"""Environments of other packages: gymnax, brax, gymnasium, and those that have a port."""
 
 from . import pictures
-from .entries import ENTRIES
+from .entries import ENTRIES, REFUSED, absent
 
-__all__ = ["ENTRIES", "pictures"]
+__all__ = ["ENTRIES", "REFUSED", "absent", "pictures"]

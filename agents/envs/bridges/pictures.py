@@ -1,4 +1,4 @@
-"""Pictures of gymnax's environments; brax has its own page."""
+"""Pictures of environments of other packages; brax has its own page."""
 
 import warnings
 from collections.abc import Sequence
@@ -9,10 +9,12 @@ import numpy as np
 from gymnax.environments.environment import Environment
 
 from ..popgym.control.pictures import draw_cart, draw_pendulum
+from ..rendering.canvas import Canvas
 from ..rendering.film import whole
 from ..rendering.frame import draw, draw_planes, title
 from .adapter import GymnaxEnvironment, gymnax_settings
 from .brax_env import BraxEnvironment
+from .package_env import PackageEnvironment, package_settings
 
 
 @draw.register(GymnaxEnvironment)
@@ -30,6 +32,19 @@ def _gymnax(env: Any, params: Any, state: Any, observation: Any, scale: int) -> 
             observation = env.env.get_obs(state)
         return draw_planes(np.asarray(observation), scale, words)
     return draw.dispatch(object)(env, params, state, observation, scale)
+
+
+@draw.register(PackageEnvironment)
+def _package(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    """The package's own picture, and the observation where it has none."""
+    with package_settings():
+        pixels = env.port.picture(state.inner)
+    if pixels is None:
+        return draw.dispatch(object)(env, params, state, observation, scale)
+    height, width = pixels.shape[:2]
+    canvas = Canvas(max(8.0, width / scale), height / scale, scale, title(env, state))
+    canvas.paste(pixels, 0, 0)
+    return canvas.pixels()
 
 
 def save_brax_html(env: Environment, states: Sequence[Any], path: str | Path) -> None:

@@ -2,24 +2,27 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
-CHUNK = 32
-"""How many environments are reset at once."""
-
 
 class LazyReset(Environment[Any, EnvParams]):
     """Abstract: an environment whose `step` makes a reset only when an episode ends.
 
     gymnax's own `step` makes one at every step and selects. This one gives the same results from
-    the same keys. Under `vmap` it resets the environments whose episode ends, 32 at a time, and
+    the same keys. Under `vmap` it resets the environments whose episode ends, a few at a time, and
     leaves the others alone, so that its cost grows with the number of episodes and not of steps.
+
+    **Attributes:**
+
+    - `resets_at_once`: how many; where fewer end, so many are made nevertheless.
     """
+
+    resets_at_once: ClassVar[int] = 32
 
     @functools.partial(jax.jit, static_argnames=("self",))
     def step(
@@ -35,7 +38,11 @@ class LazyReset(Environment[Any, EnvParams]):
         last, state, reward, terminated, info = self.step_env(key_step, state, action, params)
         truncated = self.is_truncated(state, params)
         observation, state = replaced_where(
-            terminated | truncated, self.reset_env, (key_reset, params), (last, state)
+            terminated | truncated,
+            self.reset_env,
+            (key_reset, params),
+            (last, state),
+            self.resets_at_once,
         )
         info = info | {
             "terminated": terminated,
@@ -45,7 +52,9 @@ class LazyReset(Environment[Any, EnvParams]):
         return observation, state, reward, terminated, truncated, info
 
 
-def replaced_where(flag: Bool[Array, ""], make: Callable, arguments: Any, old: Any) -> Any:
+def replaced_where(
+    flag: Bool[Array, ""], make: Callable, arguments: Any, old: Any, at_once: int
+) -> Any:
     """Compute `make(*arguments)` where a flag is set and there only; give `old` elsewhere.
 
     Under `vmap`, `make` is called for those whose flag is set, a few at a time. A `cond` would call
@@ -57,6 +66,7 @@ def replaced_where(flag: Bool[Array, ""], make: Callable, arguments: Any, old: A
     - `make`: a function of JAX arrays that closes over no traced ones.
     - `arguments`: its arguments.
     - `old`: like what it returns.
+    - `at_once`: how many are computed at a time under `vmap`.
     """
 
     @jax.custom_batching.custom_vmap
@@ -72,7 +82,7 @@ def replaced_where(flag: Bool[Array, ""], make: Callable, arguments: Any, old: A
 
         def some(carry):
             flag, old = carry
-            (where,) = jnp.nonzero(flag, size=min(CHUNK, size), fill_value=size)
+            (where,) = jnp.nonzero(flag, size=min(at_once, size), fill_value=size)
             take = lambda x: x.at[where].get(mode="clip")  # noqa: E731
             new = jax.vmap(make)(*jax.tree.map(take, arguments))
             put = lambda x, y: x.at[where].set(y, mode="drop")  # noqa: E731

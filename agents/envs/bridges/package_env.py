@@ -1,0 +1,212 @@
+"""Environments of other JAX packages with gymnax's interface; each package has its own port."""
+
+import abc
+import contextlib
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from gymnax.environments import spaces
+from gymnax.environments.environment import EnvParams
+from gymnax.environments.environment import EnvState as GymnaxEnvState
+from jaxtyping import Array, Bool, Float32, PRNGKeyArray
+
+from ..core.base import BaseEnvironment
+from ..core.lazy_reset import LazyReset
+from ..core.one_end import OneEnd
+from .adapter import gymnax_settings, narrow
+
+
+@struct.dataclass
+class EnvState(GymnaxEnvState):
+    """State of an environment of another package; batched states have leading axes.
+
+    `time`: steps taken, int32. `inner`: what the package keeps. `terminated`: whether the package
+    ended the episode with the last step.
+    """
+
+    # `Any`, because JAX rebuilds the state from tracers, batches and placeholders alike.
+    time: Any
+    inner: Any
+    terminated: Any
+
+
+class Outcome(NamedTuple):
+    """What a step of another package's environment came to.
+
+    **Attributes:**
+
+    - `observation`: in the port's space, of any type.
+    - `inner`: what the package keeps.
+    - `reward`: a scalar.
+    - `terminated`: whether the package ended the episode, for another reason than its time limit.
+    - `info`: what the package tells besides.
+    """
+
+    observation: Any
+    inner: Any
+    reward: Any
+    terminated: Any
+    info: dict[str, Any]
+
+
+class AbstractPort(abc.ABC):
+    """Abstract: what is particular to one environment of a package.
+
+    A constructor imports the package and makes the environment.
+
+    **Attributes:**
+
+    - `package`: the module to import, and the extra that installs it.
+    - `name`: the package's name of the environment.
+    - `observations`, `actions`: gymnax spaces.
+    - `limit`: the package's own time limit, in steps.
+    """
+
+    package: ClassVar[str]
+    extra: ClassVar[str]
+    name: str
+    observations: Any
+    actions: Any
+    limit: int
+
+    @abc.abstractmethod
+    def reset(self, key: Any, limit: Any) -> tuple[Any, Any]:
+        """Begin an episode.
+
+        **Arguments:**
+
+        - `key`: two uint32, as `jax.random.PRNGKey` makes them.
+        - `limit`: the time limit, where rewards depend on it.
+
+        **Returns:**
+
+        The first observation, and what the package keeps.
+        """
+
+    @abc.abstractmethod
+    def step(self, key: Any, inner: Any, action: Any, limit: Any) -> Outcome:
+        """Take a step, without the package's own reset and without its time limit."""
+
+    def picture(self, inner: Any) -> np.ndarray | None:
+        """Draw a state as the package does: `[height, width, 3]`, uint8. None if it does not."""
+        del inner
+        return None
+
+
+@contextlib.contextmanager
+def package_settings() -> Iterator[None]:
+    """JAX's default settings, and no warnings about the age of a package and its imports."""
+    with gymnax_settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def is_installed(package: str) -> bool:
+    """Tell whether a package can be imported, without importing it."""
+    return importlib.util.find_spec(package) is not None
+
+
+def port(kind: type[AbstractPort], name: str, **options: Any) -> "PackageEnvironment":
+    """Make an environment by the port of its package.
+
+    **Raises:**
+
+    `ModuleNotFoundError` with the line that installs the package, if it is missing.
+    """
+    if not is_installed(kind.package):
+        raise ModuleNotFoundError(
+            f"{kind.extra}/{name} needs the package {kind.extra}: "
+            f"pip install 'trace-zoo[{kind.extra}]'",
+            name=kind.package,
+        )
+    # No trace may own the constants of a package, which it makes when it is imported.
+    with jax.ensure_compile_time_eval(), package_settings():
+        make: Any = kind  # a port's constructor has the arguments of its package
+        return PackageEnvironment(make(name, **options))
+
+
+class PackageEnvironment(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
+    """An environment of another JAX package: its dynamics and rewards, this library's contract.
+
+    The package's own auto-reset and time limit are not used. An episode is truncated after
+    `max_steps_in_episode` steps, by default the package's limit, and terminates where the package
+    says so for another reason. A reset is only made where an episode ends. `info` has what the
+    package tells, and `final_observation`.
+    """
+
+    resets_at_once = 4  # a world of craftax takes as long as a hundred steps
+
+    def __init__(self, port: AbstractPort):
+        """**Arguments:**
+
+        - `port`: what is particular to the environment.
+        """
+        super().__init__(
+            observations=port.observations, actions=port.actions, limit=int(port.limit)
+        )
+        self.port = port
+
+    @property
+    def name(self) -> str:
+        """The name that `agents.envs.make` has for it."""
+        return f"{self.port.extra}/{self.port.name}"
+
+    def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
+        """Tell whether the package ended the episode."""
+        return state.terminated
+
+    def reset_env(self, key: PRNGKeyArray, params: EnvParams) -> tuple[Any, EnvState]:
+        """Begin an episode by the package's reset."""
+        with package_settings():
+            observation, inner = self.port.reset(
+                jax.random.key_data(key), params.max_steps_in_episode
+            )
+            state = EnvState(time=jnp.int32(0), inner=narrow(inner), terminated=jnp.zeros((), bool))
+            return self._observed(observation), state
+
+    def step_env(
+        self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
+    ) -> tuple[Any, EnvState, Float32[Array, ""], Bool[Array, ""], dict[str, Any]]:
+        """Take a step of the package."""
+        with package_settings():
+            action = jnp.asarray(action, self._actions.dtype)
+            out = self.port.step(
+                jax.random.key_data(key), state.inner, action, params.max_steps_in_episode
+            )
+            # Some packages begin with other types than they go on with.
+            inner = jax.tree.map(
+                lambda new, old: jnp.asarray(new).astype(old.dtype), out.inner, state.inner
+            )
+            terminated = jnp.asarray(out.terminated, bool)
+            after = EnvState(time=state.time + 1, inner=inner, terminated=terminated)
+            reward = jnp.asarray(out.reward, jnp.float32)
+            return self._observed(out.observation), after, reward, terminated, narrow(out.info)
+
+    def _observed(self, observation: Any) -> Any:
+        return jax.tree.map(
+            lambda x: jax.lax.convert_element_type(jnp.asarray(x), self._observations.dtype),
+            observation,
+        )
+
+
+def one_hot_planes(ids: Any, counts: tuple[int, ...]) -> Float32[Array, "rows columns planes"]:
+    """Make planes of zeros and ones of a grid whose cells have several numbers each.
+
+    **Arguments:**
+
+    - `ids`: integers `[rows, columns, numbers]`.
+    - `counts`: how many values each number has; a greater one has no plane.
+    """
+    planes = [jax.nn.one_hot(ids[..., i], n, dtype=jnp.float32) for i, n in enumerate(counts)]
+    return jnp.concatenate(planes, axis=-1)
+
+
+def plane_space(rows: int, columns: int, counts: tuple[int, ...]) -> spaces.Box:
+    """Make the space of what `one_hot_planes` returns."""
+    return spaces.Box(0.0, 1.0, (rows, columns, sum(counts)), jnp.float32)

@@ -85,7 +85,7 @@ class Prediction(eqx.Module):
 class ByPrediction(AbstractNetworkBehavior):
     """Acts at random, as where the predictions were learned, with the prediction as memo."""
 
-    network: Recurrent
+    network: Any
     chance: ByChance
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:

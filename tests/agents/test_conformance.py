@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import functools
+import importlib
 import json
 import re
 
@@ -30,6 +32,18 @@ ITERATIONS, SEEDS = 5, 2
 
 def by_name(case):
     return case.name
+
+
+@pytest.fixture(scope="module", autouse=True)
+def traced_once():
+    """Runs of one agent share their programs: tracing them takes seconds, running them a moment.
+
+    That a run goes on alike with programs of its own, the tests of `train` show.
+    """
+    module = importlib.import_module("agents.running.train")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "Programs", functools.lru_cache(maxsize=1)(module.Programs))
+        yield
 
 
 @dataclasses.dataclass

@@ -6,6 +6,8 @@ from scan._varying import vary_together as vary_together
 from scan.associative import associative as associative
 from scan.associative import resettable as resettable
 from scan.blocks import blocks as blocks
+from scan.chunks import delta_rule as delta_rule
+from scan.chunks import outer_products as outer_products
 from scan.linear import linear as linear
 from scan.newton import Report as Report
 from scan.newton import newton as newton
@@ -17,10 +19,12 @@ __all__ = [
     "Report",
     "associative",
     "blocks",
+    "delta_rule",
     "linear",
     "loop_or_tree",
     "newton",
     "nonlinear",
+    "outer_products",
     "reset",
     "resettable",
     "sequential",

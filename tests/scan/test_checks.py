@@ -32,6 +32,10 @@ SCANS = {
         "xs",
         lambda xs, begin: scan.nonlinear(add, (), ZEROS, xs, begin, initial=ZEROS),
     ),
+    "outer_products": (
+        "keys",
+        lambda xs, begin: scan.outer_products(xs, xs, xs, jnp.zeros((3, 3)), None, begin),
+    ),
     "newton": ("xs", lambda xs, begin: scan.newton(add, (), ZEROS, xs, begin, initial=ZEROS)),
 }
 

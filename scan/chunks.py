@@ -1,0 +1,237 @@
+"""Memories of outer products, read by queries: chunks of time as products of matrices.
+
+A scan of `S_t = a_t ⊙ S_{t-1} + k_t v_tᵀ` that is read by `o_t = S_tᵀ q_t` never has to make the
+states inside a chunk: with the decay `D_ts` between two steps of it,
+
+    o_t = S_0ᵀ (D_t0 ⊙ q_t) + Σ_{s ≤ t} (q_t ⊙ D_ts)ᵀ k_s  v_s
+
+which is attention with a mask. Only the state at the end of a chunk is made, and kept for the
+backward pass, in which a chunk is computed again.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from scan._checks import check_begin, check_steps
+from scan._varying import vary_together
+
+# On a GPU the default product of float32 arrays has ten bits of mantissa; the states that these
+# products stand for are sums of elementwise products.
+_product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
+
+LENGTH = 16
+"""Steps in a chunk: see the table in the documentation's benchmarks."""
+
+
+def outer_products(
+    queries: Float[Array, "time *heads keys"],
+    keys: Float[Array, "time *heads keys"],
+    values: Float[Array, "time *heads values"],
+    state: Float[Array, "*heads keys values"],
+    log_decay: Float[Array, "time *heads one_or_keys"] | None = None,
+    begin: Bool[Array, "..."] | None = None,
+    *,
+    length: int = LENGTH,
+) -> tuple[Float[Array, "*heads keys values"], Float[Array, "time *heads values"]]:
+    """Read a memory that decays and that outer products are added to.
+
+    ```python
+    q, k, v = jax.random.normal(jax.random.key(0), (3, 100, 8))
+    state, reads = scan.outer_products(q, k, v, jnp.zeros((8, 8)))
+    # state = kᵀ v, reads[t] = q[t] @ k[: t + 1].T @ v[: t + 1]
+    ```
+
+    `S_t = exp(log_decay_t) ⊙ S_{t-1} + k_t v_tᵀ` and `o_t = S_tᵀ q_t`. The decays between two steps
+    are exponentials of sums of logarithms, none of them positive: nothing overflows.
+
+    Source: *Gated Linear Attention Transformers with Hardware-Efficient Training*, Yang et al.
+    (2024), section 3 and 4.
+
+    **Arguments:**
+
+    - `queries`, `keys`, `values`: of every step; axes between time and the last are heads.
+    - `state`: the memory carried in.
+    - `log_decay`: at most 0; one for a whole head (a last axis of 1) or one for each key. No decay
+      by default. What is below the logarithm of the smallest number counts as that.
+    - `begin`: shape `[time]`; where true, the memory is replaced by zeros before it is written to.
+    - `length`: of a chunk; a power of two.
+
+    **Returns:**
+
+    `(state, reads)`: the memory after the last step, and what was read after each.
+
+    **Raises:**
+
+    `ValueError` where there are no steps, or a length is no power of two; `TypeError` for a `begin`
+    that is not boolean.
+    """
+    return _by_heads(queries, keys, values, None, state, log_decay, begin, length)
+
+
+def delta_rule(
+    queries: Float[Array, "time *heads keys"],
+    keys: Float[Array, "time *heads keys"],
+    values: Float[Array, "time *heads values"],
+    rates: Float[Array, "time *heads"],
+    state: Float[Array, "*heads keys values"],
+    log_decay: Float[Array, "time *heads one_or_keys"] | None = None,
+    begin: Bool[Array, "..."] | None = None,
+    *,
+    length: int = LENGTH,
+) -> tuple[Float[Array, "*heads keys values"], Float[Array, "time *heads values"]]:
+    """Read a memory whose answer to a key is moved towards a value.
+
+    With `Z_t = exp(log_decay_t) ⊙ S_{t-1}`:
+
+        S_t = Z_t + β_t k_t (v_t - Z_tᵀ k_t)ᵀ,   o_t = S_tᵀ q_t
+
+    What is written in a chunk, `u_t = β_t (v_t - Z_tᵀ k_t)`, solves a triangular system of the
+    chunk's size; the rest is `outer_products` with u for v.
+
+    Source: *Parallelizing Linear Transformers with the Delta Rule over Sequence Length*, Yang et
+    al. (2024), section 3; with decays *Gated Delta Networks*, Yang et al. (2024), section 3.3.
+
+    **Arguments:** those of `scan.outer_products`, and
+
+    - `rates`: β.
+
+    **Returns:**
+
+    `(state, reads)`: the memory after the last step, and what was read after each.
+
+    **Raises:**
+
+    `ValueError` where there are no steps, or a length is no power of two; `TypeError` for a `begin`
+    that is not boolean.
+    """
+    return _by_heads(queries, keys, values, rates, state, log_decay, begin, length)
+
+
+def _by_heads(q, k, v, rates, state, log_decay, begin, length):
+    if length < 1 or length & (length - 1):
+        raise ValueError(f"`length` (={length}) must be a power of two.")
+    check_steps("keys", k)
+    if begin is not None:
+        begin = check_begin(begin)
+    # A sequence shorter than two chunks is cut into shorter ones: most of a long one would be idle.
+    length = min(length, 1 << max(len(k) // 2, 1).bit_length() - 1)
+    q, k, v, rates, log_decay, begin, state = vary_together(
+        q, k, v, rates, log_decay, begin, state
+    )
+    run = partial(_run, length)
+    for _ in range(k.ndim - 2):
+        run = jax.vmap(run, (1, 1, 1, 1, 1, None, 0), (0, 1))
+    return run(q, k, v, rates, log_decay, begin, state)
+
+
+def _run(length, q, k, v, rates, log_decay, begin, state):
+    if log_decay is not None:
+        log_decay = jnp.maximum(log_decay, jnp.log(jnp.finfo(log_decay.dtype).tiny))
+    time = len(k)
+
+    def cut(x):
+        x = jnp.pad(x, ((0, -time % length),) + ((0, 0),) * (x.ndim - 1))
+        return x.reshape(-1, length, *x.shape[1:])
+
+    # Steps that are added at the end write nothing, and nothing decays in them.
+    chunks = jax.tree.map(cut, (q, k, v, rates, log_decay, begin))
+    # A chunk is computed again in the backward pass: what is kept is the state at its start.
+    state, reads = jax.lax.scan(jax.checkpoint(_chunk, prevent_cse=False), state, chunks)
+    return state, reads.reshape(-1, *reads.shape[2:])[:time]
+
+
+def _chunk(state, inputs):
+    """The state at the end of a chunk, and what is read in it."""
+    q, k, v, rates, log_decay, begin = inputs
+    length = len(k)
+    same = jnp.tril(jnp.ones((length, length), bool))
+    from_start = to_end = jnp.ones((length, 1), bool)
+    if begin is not None:
+        episode = jnp.cumsum(begin)
+        same = same & (episode[:, None] == episode[None])
+        from_start, to_end = (episode == 0)[:, None], (episode == episode[-1])[:, None]
+    # A product adds up zeros times what is later, or of another episode. What is not finite there
+    # must not count, but where it does, it has to be seen.
+    k, v, rates, log_decay, bad = _finite(k, v, rates, log_decay)
+    bad_start = ~jnp.all(jnp.isfinite(state))
+    state = jnp.where(bad_start, 0, state)
+    bad = jnp.any(same & bad[None], 1) | (from_start[:, 0] & bad_start)
+    g = None if log_decay is None else jnp.cumsum(log_decay, 0)
+    since_start = jnp.where(from_start, jnp.ones((), k.dtype) if g is None else jnp.exp(g), 0)
+    until_end = jnp.where(to_end, jnp.ones((), k.dtype) if g is None else jnp.exp(g[-1:] - g), 0)
+
+    if rates is not None:
+        v = v - jnp.where(from_start, _product("tk,kv->tv", k * since_start, state), 0)
+        system = jnp.tril(rates[:, None] * jnp.where(same, _decayed(k, k, g), 0), -1)
+        v = _product("ts,sv->tv", _inverse(system), rates[:, None] * v)
+    reads = jnp.where(from_start, _product("tk,kv->tv", q * since_start, state), 0)
+    reads = reads + _product("ts,sv->tv", jnp.where(same, _decayed(q, k, g), 0), v)
+    end = jnp.where(from_start[-1], since_start[-1][:, None] * state, 0)
+    end = end + _product("tk,tv->kv", k * until_end, v)
+    return jnp.where(bad[-1], jnp.nan, end), jnp.where(bad[:, None], jnp.nan, reads)
+
+
+def _finite(*arrays):
+    """The arrays, zero at steps where one of them is not finite, and which steps those are."""
+    good = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in arrays if x is not None]
+    good = jnp.stack(good).all(0)
+    zeroed = (
+        None if x is None else jnp.where(good.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
+        for x in arrays
+    )
+    return *zeroed, ~good
+
+
+def _decayed(q, k, g):
+    """`Σ_i q_ti exp(g_ti - g_si) k_si` for s ≤ t; what is above the diagonal has no meaning."""
+    if g is None:
+        return _product("tk,sk->ts", q, k)
+    if g.shape[1] == 1:
+        return _product("tk,sk->ts", q, k) * jnp.exp(jnp.minimum(g - g.T, 0))
+    # With a decay for each key the exponential is inside of the product. It is that from s to the
+    # middle times that from the middle to t, both at most 1, where the middle is between the two:
+    # halves of the chunk, halves of halves, and so on.
+    blocks = jnp.sum(q * k, 1)[:, None, None]
+    while len(blocks) > 1:
+        half = blocks.shape[1]
+        q2, k2, g2 = (x.reshape(-1, 2, half, x.shape[1]) for x in (q, k, g))
+        middle = g2[:, 0, -1:]
+        later = _product(
+            "btk,bsk->bts",
+            q2[:, 1] * jnp.exp(g2[:, 1] - middle),
+            k2[:, 0] * jnp.exp(middle - g2[:, 0]),
+        )
+        blocks = _joined(blocks[::2], later, blocks[1::2])
+    return blocks[0]
+
+
+def _joined(first, corner, second):
+    """`[[first, 0], [corner, second]]` for a batch of blocks."""
+    upper = jnp.concatenate([first, jnp.zeros_like(corner)], 2)
+    return jnp.concatenate([upper, jnp.concatenate([corner, second], 2)], 1)
+
+
+@jax.custom_jvp
+def _inverse(strict):
+    """`(I + strict)⁻¹` for a matrix with zeros on and above the diagonal."""
+    size = len(strict)
+    inverse = jnp.ones((size, 1, 1), strict.dtype)
+    while len(inverse) > 1:
+        # [[A, 0], [C, B]] has the inverse [[A⁻¹, 0], [-B⁻¹ C A⁻¹, B⁻¹]]: as stable as substitution,
+        # which goes through the rows one by one.
+        half = inverse.shape[1]
+        blocks = strict.reshape(size // (2 * half), 2 * half, size // (2 * half), 2 * half)
+        corner = jnp.einsum("btbs->bts", blocks)[:, half:, :half]
+        first, second = inverse[::2], inverse[1::2]
+        corner = -_product("btr,brs->bts", second, _product("btr,brs->bts", corner, first))
+        inverse = _joined(first, corner, second)
+    return inverse[0]
+
+
+@_inverse.defjvp
+def _inverse_tangent(primals, tangents):
+    inverse = _inverse(*primals)
+    return inverse, -_product("tr,rs,sq->tq", inverse, *tangents, inverse)

@@ -1,0 +1,100 @@
+"""Memories of outer products by chunks against a plain loop: values, gradients, resets, NaNs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scan
+
+TIME, HEADS, KEYS, VALUES = 11, 2, 4, 3
+
+
+def loop(q, k, v, rates, state, log_decay, begin):
+    def step(s, inputs):
+        q, k, v, rate, decay, begin = inputs
+        s = jnp.exp(decay)[..., None] * jnp.where(begin, 0, s)
+        u = v if rate is None else rate[:, None] * (v - jnp.einsum("hkv,hk->hv", s, k))
+        s = s + k[:, :, None] * u[:, None]
+        return s, jnp.einsum("hkv,hk->hv", s, q)
+
+    return jax.lax.scan(step, state, (q, k, v, rates, log_decay, begin))
+
+
+def chunked(q, k, v, rates, state, log_decay, begin, length=4):
+    if rates is None:
+        return scan.outer_products(q, k, v, state, log_decay, begin, length=length)
+    return scan.delta_rule(q, k, v, rates, state, log_decay, begin, length=length)
+
+
+def problem(decays, delta):
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape))  # noqa: E731
+    q, k, v = (draw(TIME, HEADS, n) for n in (KEYS, KEYS, VALUES))
+    rates = jax.nn.sigmoid(draw(TIME, HEADS)) if delta else None
+    log_decay = -jnp.exp(3 * draw(TIME, HEADS, decays)) if decays else None
+    begin = jnp.arange(TIME) % 7 == 5
+    return q, 0.5 * k, v, rates, draw(HEADS, KEYS, VALUES), log_decay, begin
+
+
+def with_gradient(run, arguments):
+    def loss(floats):
+        end, reads = run(*floats, arguments[-1])
+        return jnp.sum(jnp.sin(reads)) + jnp.sum(end**2), (end, reads)
+
+    return jax.jit(jax.value_and_grad(loss, has_aux=True))(arguments[:-1])
+
+
+@pytest.mark.parametrize(
+    ("decays", "delta"), [(0, False), (1, True), (KEYS, False), (1, False), (KEYS, True)]
+)
+def test_values_and_gradients_equal_the_loop(decays, delta):
+    arguments = problem(decays, delta)
+    (value, out), gradient = with_gradient(chunked, arguments)
+    none = arguments[5] is None
+    full = list(arguments)
+    full[5] = jnp.zeros((TIME, HEADS, 1)) if none else full[5]
+    (expected_value, expected), expected_gradient = with_gradient(loop, tuple(full))
+    if none:
+        expected_gradient = (*expected_gradient[:5], None)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11),
+        (value, out, gradient),
+        (expected_value, expected, expected_gradient),
+    )
+
+
+@pytest.mark.parametrize("delta", [False, True])
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
+def test_what_is_not_finite_is_seen_until_the_episode_ends(bad, delta):
+    q, k, v, rates, state, decay, begin = problem(1, delta)
+    run = jax.jit(chunked)
+    _, expected = run(q, k, v, rates, state, decay, begin)
+    # Where the loop has it too: from step 1 on, until step 5 begins an episode.
+    end, reads = run(q, k, v.at[1, 0, 0].set(bad), rates, state, decay, begin)
+    finite = jnp.isfinite(reads[:, 0]).all(1)
+    np.testing.assert_array_equal(finite, (jnp.arange(TIME) < 1) | (jnp.arange(TIME) >= 5))
+    assert jnp.isfinite(reads[:, 1]).all() and jnp.isfinite(end).all()
+    np.testing.assert_array_equal(reads[5:], expected[5:])
+    end, reads = run(q, k, v, rates, state.at[0, 0, 0].set(bad), decay, begin)
+    np.testing.assert_array_equal(jnp.isfinite(reads[:, 0]).all(1), jnp.arange(TIME) >= 5)
+    assert jnp.isfinite(end).all()
+    # After the last border, it reaches the end.
+    end, _ = run(q, k.at[-1, 0, 0].set(bad), v, rates, state, decay, begin)
+    assert not jnp.isfinite(end[0]).any() and jnp.isfinite(end[1]).all()
+
+
+def test_the_inverse_of_equal_keys_is_exact(float32):
+    """Powers of the matrix would grow to thousands here; substitution does not."""
+    k = jnp.ones((16, 1))
+    v = jax.random.normal(jax.random.key(0), (16, 1))
+    _, reads = scan.delta_rule(k, k, v, jnp.ones(16), jnp.zeros((1, 1)), length=16)
+    np.testing.assert_allclose(reads, v, rtol=1e-6, atol=1e-6)
+
+
+def test_bad_arguments():
+    q, k, v, _, state, _, _ = problem(1, False)
+    with pytest.raises(ValueError, match=r"`length` \(=3\) must be a power of two"):
+        scan.outer_products(q, k, v, state, length=3)
+    with pytest.raises(ValueError, match="`keys` .* must have a time axis of at least one step"):
+        scan.outer_products(q[:0], k[:0], v[:0], state)

@@ -1,5 +1,6 @@
 """Recurrences over time: linear, associative and general, each respecting episode borders."""
 
+from scan._platform import chunks_or_states as chunks_or_states
 from scan._platform import loop_or_tree as loop_or_tree
 from scan._varying import vary_as_carried as vary_as_carried
 from scan._varying import vary_together as vary_together
@@ -19,6 +20,7 @@ __all__ = [
     "Report",
     "associative",
     "blocks",
+    "chunks_or_states",
     "delta_rule",
     "linear",
     "loop_or_tree",

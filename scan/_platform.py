@@ -6,6 +6,8 @@ from typing import Any
 import jax
 
 METHODS = ("auto", "sequential", "associative")
+FEWEST_STEPS = 32
+"""From which number of steps on a CPU is faster with chunks of matrix products."""
 
 
 def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
@@ -41,3 +43,28 @@ def loop_or_tree(
     # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
     # one it was traced on, and for several by `jax.export`.
     return jax.lax.platform_dependent(*arguments, cpu=loop, default=tree)
+
+
+def chunks_or_states(
+    chunks: Callable[..., Any], states: Callable[..., Any], *arguments: Any, method: str = "auto"
+) -> Any:
+    """Call the one of two equal functions that suits the platform and the number of steps.
+
+    **Arguments:**
+
+    - `chunks`: makes the states at the ends of chunks only: matrix products, and little memory.
+    - `states`: makes those of all steps.
+    - `arguments`: of either: a state, the inputs with a leading time axis, and others.
+    - `method`: `"chunks"`; `"auto"`, which takes chunks on a CPU, where it was measured, from 32
+      steps on; any other is one of `states`.
+
+    **Returns:**
+
+    What the function returns.
+    """
+    if method == "chunks":
+        return chunks(*arguments)
+    time = len(jax.tree.leaves(arguments[1])[0])
+    if method != "auto" or time < FEWEST_STEPS:
+        return states(*arguments)
+    return jax.lax.platform_dependent(*arguments, cpu=chunks, default=states)

@@ -118,9 +118,7 @@ def _by_heads(q, k, v, rates, state, log_decay, begin, length):
         begin = check_begin(begin)
     # A sequence shorter than two chunks is cut into shorter ones: most of a long one would be idle.
     length = min(length, 1 << max(len(k) // 2, 1).bit_length() - 1)
-    q, k, v, rates, log_decay, begin, state = vary_together(
-        q, k, v, rates, log_decay, begin, state
-    )
+    q, k, v, rates, log_decay, begin, state = vary_together(q, k, v, rates, log_decay, begin, state)
     run = partial(_run, length)
     for _ in range(k.ndim - 2):
         run = jax.vmap(run, (1, 1, 1, 1, 1, None, 0), (0, 1))
@@ -190,7 +188,7 @@ def _decayed(q, k, g):
     if g is None:
         return _product("tk,sk->ts", q, k)
     if g.shape[1] == 1:
-        return _product("tk,sk->ts", q, k) * jnp.exp(jnp.minimum(g - g.T, 0))
+        return _product("tk,sk->ts", q, k) * jnp.exp(jnp.tril(g - g.T))
     # With a decay for each key the exponential is inside of the product. It is that from s to the
     # middle times that from the middle to t, both at most 1, where the middle is between the two:
     # halves of the chunk, halves of halves, and so on.

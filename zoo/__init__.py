@@ -50,6 +50,7 @@ from zoo.kinds import AbstractFiniteMemory as AbstractFiniteMemory
 from zoo.kinds import AbstractLinearCell as AbstractLinearCell
 from zoo.kinds import AbstractMonoidCell as AbstractMonoidCell
 from zoo.kinds import AbstractNonlinearCell as AbstractNonlinearCell
+from zoo.kinds import AbstractOuterProductCell as AbstractOuterProductCell
 from zoo.kinds import AbstractTimeInvariantCell as AbstractTimeInvariantCell
 from zoo.kinds import AbstractTwoAxisCell as AbstractTwoAxisCell
 from zoo.kinds import AbstractUnstructuredCell as AbstractUnstructuredCell
@@ -103,6 +104,7 @@ __all__ = [
     "AbstractMemory",
     "AbstractMonoidCell",
     "AbstractNonlinearCell",
+    "AbstractOuterProductCell",
     "AbstractTimeInvariantCell",
     "AbstractTwoAxisCell",
     "AbstractUnstructuredCell",

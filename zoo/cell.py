@@ -121,7 +121,8 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         **Arguments:** those of `zoo.AbstractMemory.scan`, and
 
         - `method`: `"auto"`, or how the recurrence is computed. Linear cells know the methods of
-          `scan.linear`; nonlinear ones `"sequential"`, the loop with plain autodiff, and
+          `scan.linear`; those with `scan_in_chunks` also `"chunks"`, in which the states inside of
+          a chunk are never made; nonlinear ones `"sequential"`, the loop with plain autodiff, and
           `"newton"` (see `scan.newton`). `"auto"` is the loop for them, with the gradient of
           `scan.nonlinear` where units do not act on each other.
 
@@ -134,8 +135,34 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         `ValueError` for shapes that do not fit, and for a method that the cell does not have.
         """
         self._check_sequence(xs, begin)
-        states = self.states(self.recurrence_parameters(), state, xs, begin, method)
-        return self.end_state(states), jax.vmap(self.readout)(states, xs)
+
+        def by_states(state, xs, begin):
+            states = self.states(self.recurrence_parameters(), state, xs, begin, method)
+            return self.end_state(states), jax.vmap(self.readout)(states, xs)
+
+        def by_chunks(state, xs, begin):
+            return self.scan_in_chunks(state, xs, begin)
+
+        if type(self).scan_in_chunks is AbstractCell.scan_in_chunks:
+            return by_states(state, xs, begin)
+        return scan.chunks_or_states(by_chunks, by_states, state, xs, begin, method=method)
+
+    def scan_in_chunks(
+        self, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> tuple[State, Array]:
+        """`scan` without the states of all steps, for cells that can; none by default.
+
+        **Arguments:**
+
+        - `state`: the state carried in.
+        - `xs`: inputs, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None`.
+
+        **Returns:**
+
+        `(state, ys)`, as `scan`.
+        """
+        raise NotImplementedError
 
     def rtrl_init(self) -> Sensitivity:
         x = jax.ShapeDtypeStruct((1, self.inputs), real_dtype(self))

@@ -20,6 +20,7 @@ from benchmarks import (
     depth,
     gradients,
     learning,
+    matrices,
     newton,
     ppo,
     replay,
@@ -67,6 +68,14 @@ def test_zoo(float32, tmp_path):
     assert [row["cell"] for row in tables["memax"]] == ["lru"]
     _check_ratios(tables["cells"] + tables["memax"])
     assert picture.stat().st_size > 5000
+
+
+@pytest.mark.slow
+def test_matrices(float32):
+    rows = matrices.run(matrices.Options(quick=True))
+    assert [row["cell"] for row in rows] == ["mlstm"]
+    assert all(row["difference"] < 1e-5 for row in rows)
+    _check_ratios(rows)
 
 
 @pytest.mark.slow

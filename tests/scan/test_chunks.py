@@ -96,5 +96,5 @@ def test_bad_arguments():
     q, k, v, _, state, _, _ = problem(1, False)
     with pytest.raises(ValueError, match=r"`length` \(=3\) must be a power of two"):
         scan.outer_products(q, k, v, state, length=3)
-    with pytest.raises(ValueError, match="`keys` .* must have a time axis of at least one step"):
+    with pytest.raises(ValueError, match=r"`keys` .* must have a time axis of at least one step"):
         scan.outer_products(q[:0], k[:0], v[:0], state)

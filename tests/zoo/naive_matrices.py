@@ -75,26 +75,35 @@ def shm(c):
 
 
 def mlstm(c):
-    memory, normalizer = np.zeros((4, 4)), np.zeros(4)
+    n = 4 // c.heads
+    memory, normalizer = np.zeros((c.heads, n, n)), np.zeros((c.heads, n))
     for x in XS:
-        log_i, f = np.asarray(c.gates) @ x + np.asarray(c.gates_bias)
-        i, f = np.exp(log_i), sigmoid(f)
-        q, k, v = affine(c.query)(x), affine(c.key)(x) / 2, affine(c.value)(x)
-        memory = f * memory + i * np.outer(k, v)
-        normalizer = f * normalizer + i * k
-        yield sigmoid(affine(c.output)(x)) * (memory.T @ q) / max(abs(normalizer @ q), 1)
+        gates = (np.asarray(c.gates) @ x + np.asarray(c.gates_bias)).reshape(2, c.heads)
+        y = np.zeros(4)
+        for h, part in enumerate(np.split(np.arange(4), c.heads)):
+            i, f = np.exp(gates[0, h]), sigmoid(gates[1, h])
+            q, k, v = (affine(layer)(x)[part] for layer in (c.query, c.key, c.value))
+            memory[h] = f * memory[h] + i * np.outer(k / np.sqrt(n), v)
+            normalizer[h] = f * normalizer[h] + i * k / np.sqrt(n)
+            y[part] = memory[h].T @ q / max(abs(normalizer[h] @ q), 1)
+        yield sigmoid(affine(c.output)(x)) * y
 
 
 def deltanet(c):
-    s = np.zeros((4, 4))
+    heads = getattr(c, "heads", 1)  # a product of one write is the same
+    n = 4 // heads
+    s = np.zeros((heads, n, n))
     for x in XS:
-        q, k = (unit(silu(affine(part)(x))) for part in (c.queries, c.keys))
-        v, beta = silu(affine(c.values)(x)), sigmoid(affine(c.learning_rate)(x))[0]
-        alpha = 1.0
+        betas, alphas = sigmoid(affine(c.learning_rate)(x)), np.ones(heads)
         if c.decay_rate is not None:
-            alpha = np.exp(-np.exp(c.decay_log) * softplus(affine(c.decay_rate)(x))[0])
-        s = alpha * s @ (np.eye(4) - beta * np.outer(k, k)) + beta * np.outer(v, k)
-        yield s @ q
+            alphas = np.exp(-np.exp(c.decay_log) * softplus(affine(c.decay_rate)(x)))
+        y = np.zeros(4)
+        for h, part in enumerate(np.split(np.arange(4), heads)):
+            q, k = (unit(silu(affine(layer)(x)[part])) for layer in (c.queries, c.keys))
+            v, beta, alpha = silu(affine(c.values)(x)[part]), betas[h], alphas[h]
+            s[h] = alpha * s[h] @ (np.eye(n) - beta * np.outer(k, k)) + beta * np.outer(v, k)
+            y[part] = s[h] @ q
+        yield y
 
 
 def delta_product(c):
@@ -287,8 +296,11 @@ CASES = [
     ("s6", {"states": 3, "rank": 2, "reads": "signal"}, s6),
     ("shm", {}, shm),
     ("mlstm", {}, mlstm),
+    ("mlstm", {"heads": 2}, mlstm),
     ("deltanet", {}, deltanet),
+    ("deltanet", {"heads": 2}, deltanet),
     ("gated_deltanet", {}, deltanet),
+    ("gated_deltanet", {"heads": 2}, deltanet),
     ("delta_product", {}, delta_product),
     ("delta_product", {"writes": 3, "gated": True}, delta_product),
     ("delta_product", {"writes": 1, "negative_eigenvalues": False}, deltanet),

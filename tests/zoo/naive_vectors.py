@@ -170,20 +170,27 @@ def ffm(c):
 
 
 def linear_attention(c):
-    matrix, total = np.zeros((4, 4)), np.zeros(4)
+    matrix = np.zeros((c.heads, 4 // c.heads, 4 // c.heads))
+    total = np.zeros(matrix.shape[:2])
     for x in XS:
-        k, q = (1 + elu(np.asarray(w) @ x) for w in (c.key, c.query))
-        matrix, total = matrix + np.outer(k, np.asarray(c.value) @ x), total + k
-        u = matrix.T @ q / (total @ q) + affine(c.skip)(x)
+        u = affine(c.skip)(x)
+        for h, part in enumerate(np.split(np.arange(4), c.heads)):
+            k, q = (1 + elu(np.asarray(w)[part] @ x) for w in (c.key, c.query))
+            matrix[h] += np.outer(k, np.asarray(c.value)[part] @ x)
+            total[h] += k
+            u[part] += matrix[h].T @ q / (total[h] @ q)
         yield affine(c.second)(gelu(affine(c.first)(u)))
 
 
 def fwp(c):
-    w = np.zeros((4, 4))
+    w = np.zeros((c.heads, 4 // c.heads, 4 // c.heads))
     for x in XS:
-        k, v, q = (np.asarray(p) @ x for p in (c.key, c.value, c.query))
-        w = w + np.outer(v, k)
-        yield w @ (np.exp(q) / np.exp(q).sum())
+        y = np.zeros(4)
+        for h, part in enumerate(np.split(np.arange(4), c.heads)):
+            k, v, q = (np.asarray(p)[part] @ x for p in (c.key, c.value, c.query))
+            w[h] += np.outer(v, k)
+            y[part] = w[h] @ (np.exp(q) / np.exp(q).sum())
+        yield y
 
 
 def retnet(c):
@@ -265,7 +272,9 @@ CASES = [
     ("ffm", {"traces": 3, "contexts": 2, "hadamard": True}, ffm),
     ("ffm", {"traces": 3, "contexts": 2, "durations": (2, 50), "periods": (4, 9)}, ffm),
     ("linear_attention", {}, linear_attention),
+    ("linear_attention", {"heads": 2}, linear_attention),
     ("fwp", {}, fwp),
+    ("fwp", {"heads": 2}, fwp),
     ("retnet", {}, retnet),
     ("retnet", {"heads": 2}, retnet),
     ("rotrnn", {}, rotrnn),

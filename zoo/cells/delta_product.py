@@ -11,7 +11,14 @@ from jaxtyping import Array, Bool, Float
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
 from zoo.memory import State
-from zoo.parts import Linear, check_sizes, overwritten, overwritten_states, unit
+from zoo.parts import (
+    Linear,
+    check_sizes,
+    overwritten,
+    overwritten_reads,
+    overwritten_states,
+    unit,
+)
 from zoo.registry import register
 
 
@@ -90,26 +97,27 @@ class DeltaProduct(AbstractUnstructuredCell):
     def projections(
         self, x: Float[Array, " inputs"]
     ) -> tuple[
-        Float[Array, " writes"],
+        Float[Array, " writes"] | None,
         Float[Array, " writes"],
         Float[Array, "writes keys"],
         Float[Array, "writes hidden"],
     ]:
-        """`(α, β, k, v)` of a step's writes: α is 1 for all but the first."""
+        """`(log α, β, k, v)` of a step's writes: α is 1 for all but the first."""
         beta = (2 if self.negative_eigenvalues else 1) * jax.nn.sigmoid(self.learning_rate(x))
-        alpha = jnp.ones_like(beta)
+        log_alpha = None
         if self.decay_rate is not None and self.decay_log is not None:
             decay = jnp.exp(self.decay_log) * jax.nn.softplus(self.decay_rate(x)[0])
-            alpha = alpha.at[0].set(jnp.exp(-decay))
+            log_alpha = jnp.zeros_like(beta).at[0].set(-decay)
         k = jax.vmap(unit)(jax.nn.silu(self.keys(x)).reshape(self.writes, -1))
-        return alpha, beta, k, jax.nn.silu(self.values(x)).reshape(self.writes, -1)
+        return log_alpha, beta, k, jax.nn.silu(self.values(x)).reshape(self.writes, -1)
 
     def update(
         self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
     ) -> Float[Array, "hidden keys"]:
         """`S'`: S decays, and what it answers to each k_j moves towards v_j, one after another."""
-        for write in zip(*self.projections(x), strict=True):
-            state = overwritten(state, write)
+        writes = self.projections(x)
+        for j in range(self.writes):
+            state = overwritten(state, jax.tree.map(lambda w, j=j: w[j], writes))
         return state
 
     def states(
@@ -120,18 +128,33 @@ class DeltaProduct(AbstractUnstructuredCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        per_step = jax.vmap(parameters.projections)(xs)
-        writes = jax.tree.map(lambda w: w.reshape(-1, *w.shape[2:]), per_step)
-        if begin is not None:
-            first = jnp.arange(self.writes) == 0
-            begin = (begin[:, None] & first[None]).reshape(-1)
+        writes, begin = parameters._in_order(xs, begin)
         return overwritten_states(state, writes, begin, method)[self.writes - 1 :: self.writes]
+
+    def scan_in_chunks(
+        self, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> tuple[State, Array]:
+        writes, begin = self._in_order(xs, begin)
+        queries = jnp.repeat(jax.vmap(self._query)(xs), self.writes, 0)
+        state, reads = overwritten_reads(queries, state, writes, begin)
+        return state, reads[self.writes - 1 :: self.writes]
 
     def readout(
         self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`S' q`."""
-        return state @ unit(jax.nn.silu(self.queries(x)))
+        return state @ self._query(x)
+
+    def _query(self, x):
+        return unit(jax.nn.silu(self.queries(x)))
+
+    def _in_order(self, xs, begin):
+        """All writes of all steps, one after another, and where among them an episode begins."""
+        writes = jax.tree.map(lambda w: w.reshape(-1, *w.shape[2:]), jax.vmap(self.projections)(xs))
+        if begin is not None:
+            first = jnp.arange(self.writes) == 0
+            begin = (begin[:, None] & first[None]).reshape(-1)
+        return writes, begin
 
 
 register("delta_product", DeltaProduct)

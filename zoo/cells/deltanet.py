@@ -11,7 +11,15 @@ from jaxtyping import Array, Bool, Float
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
 from zoo.memory import AbstractMemory, State
-from zoo.parts import Linear, check_sizes, overwritten, overwritten_states, unit
+from zoo.parts import (
+    Linear,
+    check_heads,
+    check_sizes,
+    overwritten,
+    overwritten_reads,
+    overwritten_states,
+    unit,
+)
 from zoo.registry import register
 
 
@@ -23,10 +31,12 @@ class DeltaNet(AbstractUnstructuredCell):
         S' = α S (I - β k kᵀ) + β v kᵀ
         y  = S' q
 
-    Linear in S, with a matrix that turns it: steps are associative, but not entry by entry. On a
-    CPU the rank-one updates are made one after another; elsewhere the matrices are combined in a
-    tree. Every entry of S may depend on every parameter of k, so that exact RTRL is dense, for
-    small memories; the alternative is `sensitivity=rtrl.UORO()`.
+    Every head has such a memory, and its part of y. Linear in S, with a matrix that turns it: steps
+    are associative, but not entry by entry. On a CPU a scan goes through chunks, in each of which a
+    triangular system is solved (`scan.delta_rule`), and a short one makes the rank-one updates one
+    after another; elsewhere the matrices are combined in a tree. Every entry of S may depend on
+    every parameter of k, so that exact RTRL is dense, for small memories; the alternative is
+    `sensitivity=rtrl.UORO()`.
 
     Sources: *Parallelizing Linear Transformers with the Delta Rule over Sequence Length*, Yang et
     al. (2024), section 2.2; *Gated Delta Networks*, Yang et al. (2024), equation 10.
@@ -37,9 +47,10 @@ class DeltaNet(AbstractUnstructuredCell):
     queries: Linear
     learning_rate: Linear
     decay_rate: Linear | None
-    decay_log: Float[Array, ""] | None
+    decay_log: Float[Array, " heads"] | None
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
+    heads: int = eqx.field(static=True)
     sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True)
 
     def __init__(
@@ -48,6 +59,7 @@ class DeltaNet(AbstractUnstructuredCell):
         hidden: int,
         *,
         keys: int | None = None,
+        heads: int = 1,
         gated: bool = False,
         sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
         key: Array,
@@ -56,41 +68,51 @@ class DeltaNet(AbstractUnstructuredCell):
 
         - `inputs`: width of `x`.
         - `hidden`: width of the values and of `y`.
-        - `keys`: width of keys and queries; `hidden` by default.
+        - `keys`: width of a head's keys and queries; that of its values by default.
+        - `heads`: a divisor of `hidden`; each has its part of the values.
         - `gated`: whether the memory decays.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         """
-        width = hidden if keys is None else keys
-        check_sizes(inputs=inputs, hidden=hidden, keys=width)
+        check_sizes(inputs=inputs, hidden=hidden)
+        check_heads(hidden, heads)
+        width = hidden // heads if keys is None else keys
+        check_sizes(keys=width)
+        width = heads * width
         parts = jax.random.split(key, 5)
         self.keys = Linear(inputs, width, False, key=parts[0])
         self.values = Linear(inputs, hidden, False, key=parts[1])
         self.queries = Linear(inputs, width, False, key=parts[2])
-        self.learning_rate = Linear(inputs, 1, key=parts[3])
-        self.decay_rate = Linear(inputs, 1, key=parts[4]) if gated else None
-        self.decay_log = jnp.full((), math.log(0.1)) if gated else None
-        self.inputs, self.hidden = inputs, hidden
+        self.learning_rate = Linear(inputs, heads, key=parts[3])
+        self.decay_rate = Linear(inputs, heads, key=parts[4]) if gated else None
+        self.decay_log = jnp.full(heads, math.log(0.1)) if gated else None
+        self.inputs, self.hidden, self.heads = inputs, hidden, heads
         self.sensitivity = sensitivity
 
-    def init_state(self) -> Float[Array, "hidden keys"]:
-        weights = self.keys.weight
-        return jnp.zeros((self.hidden, weights.shape[0]), weights.dtype)
+    def init_state(self) -> Float[Array, "heads values keys"]:
+        weights, heads = self.keys.weight, self.heads
+        return jnp.zeros((heads, self.hidden // heads, len(weights) // heads), weights.dtype)
 
     def projections(
         self, x: Float[Array, " inputs"]
-    ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, " keys"], Float[Array, " hidden"]]:
-        """`(α, β, k, v)` of a step."""
-        beta = jax.nn.sigmoid(self.learning_rate(x)[0])
-        alpha = jnp.ones_like(beta)
+    ) -> tuple[
+        Float[Array, " heads"] | None,
+        Float[Array, " heads"],
+        Float[Array, "heads keys"],
+        Float[Array, "heads values"],
+    ]:
+        """`(log α, β, k, v)` of a step's heads."""
+        log_alpha = None
         if self.decay_rate is not None and self.decay_log is not None:
-            alpha = jnp.exp(-jnp.exp(self.decay_log) * jax.nn.softplus(self.decay_rate(x)[0]))
-        return alpha, beta, unit(jax.nn.silu(self.keys(x))), jax.nn.silu(self.values(x))
+            log_alpha = -jnp.exp(self.decay_log) * jax.nn.softplus(self.decay_rate(x))
+        beta = jax.nn.sigmoid(self.learning_rate(x))
+        values = jax.nn.silu(self.values(x)).reshape(self.heads, -1)
+        return log_alpha, beta, self._directions(self.keys(x)), values
 
     def update(
-        self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
-    ) -> Float[Array, "hidden keys"]:
+        self, state: Float[Array, "heads values keys"], x: Float[Array, " inputs"]
+    ) -> Float[Array, "heads values keys"]:
         """`S'`: S decays, and what it answers to k moves towards v."""
-        return overwritten(state, self.projections(x))
+        return jax.vmap(overwritten)(state, self.projections(x))
 
     def states(
         self,
@@ -101,13 +123,26 @@ class DeltaNet(AbstractUnstructuredCell):
         method: str = "auto",
     ) -> State:
         writes = jax.vmap(parameters.projections)(xs)
-        return overwritten_states(state, writes, begin, method)
+        of_a_head = lambda state, writes: overwritten_states(state, writes, begin, method)  # noqa: E731
+        return jax.vmap(of_a_head, (0, 1), 1)(state, writes)
+
+    def scan_in_chunks(
+        self, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> tuple[State, Array]:
+        queries = jax.vmap(lambda x: self._directions(self.queries(x)))(xs)
+        writes = jax.vmap(self.projections)(xs)
+        of_a_head = lambda q, state, writes: overwritten_reads(q, state, writes, begin)  # noqa: E731
+        state, reads = jax.vmap(of_a_head, (1, 0, 1), (0, 1))(queries, state, writes)
+        return state, reads.reshape(len(xs), -1)
 
     def readout(
-        self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
+        self, state: Float[Array, "heads values keys"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`S' q`."""
-        return state @ unit(jax.nn.silu(self.queries(x)))
+        return (state @ self._directions(self.queries(x))[..., None]).ravel()
+
+    def _directions(self, u):
+        return jax.vmap(unit)(jax.nn.silu(u).reshape(self.heads, -1))
 
 
 def _deltanet(
@@ -115,11 +150,13 @@ def _deltanet(
     hidden: int,
     *,
     keys: int | None = None,
+    heads: int = 1,
     sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
     key: Array,
 ) -> AbstractMemory:
     """A delta rule network; see `zoo.DeltaNet`."""
-    return DeltaNet(inputs, hidden, keys=keys, sensitivity=sensitivity, key=key)
+    options = {"keys": keys, "heads": heads, "sensitivity": sensitivity}
+    return DeltaNet(inputs, hidden, **options, key=key)
 
 
 def _gated_deltanet(
@@ -127,11 +164,13 @@ def _gated_deltanet(
     hidden: int,
     *,
     keys: int | None = None,
+    heads: int = 1,
     sensitivity: rtrl.AbstractSensitivity = rtrl.Exact(),
     key: Array,
 ) -> AbstractMemory:
     """A delta rule network whose memory decays; see `zoo.DeltaNet`."""
-    return DeltaNet(inputs, hidden, keys=keys, gated=True, sensitivity=sensitivity, key=key)
+    options = {"keys": keys, "heads": heads, "sensitivity": sensitivity}
+    return DeltaNet(inputs, hidden, **options, gated=True, key=key)
 
 
 register("deltanet", _deltanet)

@@ -6,45 +6,54 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 import rtrl
-from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import check_sizes, linear_weights
+from zoo.kinds import AbstractOuterProductCell
+from zoo.parts import check_heads, check_sizes, linear_weights
 from zoo.registry import register
 
 
-class FWP(AbstractTwoAxisCell):
+class FWP(AbstractOuterProductCell):
     r"""Fast weight programmer without an activation on its keys.
 
         k, v, q = K x, V x, Q x
         W' = W + v kᵀ
         y  = W' softmax(q)
 
-    Because the key is linear in x, all sensitivities to K and V compress to two matrices,
-    `K̂' = K̂ + v xᵀ` and `V̂' = V̂ + k xᵀ`: O(n²) numbers for n × n fast weights.
+    The state is W'ᵀ of every head. Because the key is linear in x, all sensitivities to K and V
+    compress to two matrices, `K̂' = K̂ + v xᵀ` and `V̂' = V̂ + k xᵀ`: O(n²) numbers for n × n fast
+    weights.
 
     Source: *Exploring the Promise and Limits of Real-Time Recurrent Learning*, Irie et al. (2024),
     appendix A.2.
     """
 
-    key: Float[Array, "keys inputs"]
+    key: Float[Array, "heads_and_keys inputs"]
     value: Float[Array, "hidden inputs"]
-    query: Float[Array, "keys inputs"]
+    query: Float[Array, "heads_and_keys inputs"]
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
+    heads: int = eqx.field(static=True)
 
-    def __init__(self, inputs: int, hidden: int, *, keys: int | None = None, key: Array):
+    def __init__(
+        self, inputs: int, hidden: int, *, keys: int | None = None, heads: int = 1, key: Array
+    ):
         """**Arguments:**
 
         - `inputs`: width of `x`.
         - `hidden`: width of the values and of `y`.
-        - `keys`: width of keys and queries; `hidden` by default.
+        - `keys`: width of a head's keys and queries; that of its values by default.
+        - `heads`: a divisor of `hidden`; each has its part of the values.
         """
-        keys = hidden if keys is None else keys
-        check_sizes(inputs=inputs, hidden=hidden, keys=keys)
+        check_sizes(inputs=inputs, hidden=hidden)
+        check_heads(hidden, heads)
+        keys = hidden // heads if keys is None else keys
+        check_sizes(keys=keys)
         self.key, self.value, self.query = (
             linear_weights(k, (n, inputs), inputs)
-            for k, n in zip(jax.random.split(key, 3), (keys, hidden, keys), strict=True)
+            for k, n in zip(
+                jax.random.split(key, 3), (heads * keys, hidden, heads * keys), strict=True
+            )
         )
-        self.inputs, self.hidden = inputs, hidden
+        self.inputs, self.hidden, self.heads = inputs, hidden, heads
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
@@ -52,19 +61,26 @@ class FWP(AbstractTwoAxisCell):
         return rtrl.TwoAxes(compressed=True)
 
     def recurrence_parameters(self) -> rtrl.Axes:
-        """V belongs to rows, K to columns."""
-        return rtrl.Axes(rows=self.value, columns=self.key)
+        """K belongs to rows, V to columns."""
+        key, value = (w.reshape(self.heads, -1, self.inputs) for w in (self.key, self.value))
+        return rtrl.Axes(rows=key, columns=value)
 
-    def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
-        """`(1, v kᵀ)`."""
-        values, keys = xs @ parameters.rows.T, xs @ parameters.columns.T
-        return jnp.ones((1, 1), keys.dtype), values[:, :, None] * keys[:, None, :]
+    def written(self, parameters: rtrl.Axes, xs: Array) -> tuple[None, Array, Array]:
+        """`(log 1, k, v)`."""
+        keys, values = (
+            jnp.einsum("hni,ti->thn", w, xs) for w in (parameters.rows, parameters.columns)
+        )
+        return None, keys, values
 
-    def readout(
-        self, state: Float[Array, "hidden keys"], x: Float[Array, " inputs"]
+    def queries(self, xs: Array) -> Float[Array, "time heads keys"]:
+        """`softmax(q)`."""
+        return jax.nn.softmax((xs @ self.query.T).reshape(len(xs), self.heads, -1))
+
+    def respond(
+        self, read: Float[Array, "heads values"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`W' softmax(q)`."""
-        return state @ jax.nn.softmax(x @ self.query.T)
+        return read.ravel()
 
 
 register("fwp", FWP)

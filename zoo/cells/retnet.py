@@ -7,7 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes, linear_weights, to_complex
+from zoo.parts import Linear, check_heads, check_sizes, linear_weights, to_complex
 from zoo.registry import register
 
 
@@ -42,9 +42,8 @@ class RetNet(AbstractTwoAxisCell):
         - `hidden`: width of values and `y`; each head has its part of it, and as many keys.
         - `heads`: a divisor of `hidden`, at most half of it.
         """
-        check_sizes(inputs=inputs, hidden=hidden, heads=heads)
-        if hidden % heads:
-            raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
+        check_sizes(inputs=inputs, hidden=hidden)
+        check_heads(hidden, heads)
         if hidden < 2 * heads:
             raise ValueError(
                 f"`heads` (={heads}) must leave each at least two of `hidden` (={hidden}) values: "

@@ -105,10 +105,10 @@ class RWKV(AbstractCell):
     ) -> Any:
         w, key, value, u = parameters
         k, v = xs @ key.T, xs @ value.T
-        m, kept = decaying_maximum(jnp.broadcast_to(-w, k.shape), k, state[2], begin)
+        m, log_kept = decaying_maximum(jnp.broadcast_to(-w, k.shape), k, state[2], begin)
         added = jnp.exp(k - m)
         both = scan.linear(
-            kept[:, None],
+            jnp.exp(log_kept)[:, None],
             jnp.stack([added * v, added], 1),
             jnp.stack(state[:2]),
             begin,

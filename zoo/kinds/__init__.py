@@ -11,6 +11,7 @@ from zoo.kinds.finite import AbstractFiniteMemory as AbstractFiniteMemory
 from zoo.kinds.linear import AbstractLinearCell as AbstractLinearCell
 from zoo.kinds.monoid import AbstractMonoidCell as AbstractMonoidCell
 from zoo.kinds.nonlinear import AbstractNonlinearCell as AbstractNonlinearCell
+from zoo.kinds.outer_product import AbstractOuterProductCell as AbstractOuterProductCell
 from zoo.kinds.time_invariant import AbstractTimeInvariantCell as AbstractTimeInvariantCell
 from zoo.kinds.two_axes import AbstractTwoAxisCell as AbstractTwoAxisCell
 
@@ -23,6 +24,7 @@ __all__ = [
     "AbstractLinearCell",
     "AbstractMonoidCell",
     "AbstractNonlinearCell",
+    "AbstractOuterProductCell",
     "AbstractTimeInvariantCell",
     "AbstractTwoAxisCell",
     "AbstractUnstructuredCell",

@@ -4,8 +4,10 @@ from zoo.parts.activations import activation_function as activation_function
 from zoo.parts.attention import attention as attention
 from zoo.parts.attention import attention_of_last as attention_of_last
 from zoo.parts.checks import check_counts as check_counts
+from zoo.parts.checks import check_heads as check_heads
 from zoo.parts.checks import check_sizes as check_sizes
 from zoo.parts.delta_rule import overwritten as overwritten
+from zoo.parts.delta_rule import overwritten_reads as overwritten_reads
 from zoo.parts.delta_rule import overwritten_states as overwritten_states
 from zoo.parts.delta_rule import unit as unit
 from zoo.parts.discretization import discretize as discretize
@@ -31,6 +33,7 @@ __all__ = [
     "attention",
     "attention_of_last",
     "check_counts",
+    "check_heads",
     "check_sizes",
     "decayed",
     "decaying_maximum",
@@ -38,6 +41,7 @@ __all__ = [
     "join",
     "linear_weights",
     "overwritten",
+    "overwritten_reads",
     "overwritten_states",
     "positions",
     "real_dtype",

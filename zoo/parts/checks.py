@@ -31,6 +31,13 @@ def check_sizes(**sizes: int) -> None:
     check_counts(1, **sizes)
 
 
+def check_heads(hidden: int, heads: int) -> None:
+    """Raise `ValueError` for a number of heads that is no size, or does not divide `hidden`."""
+    check_sizes(heads=heads)
+    if hidden % heads:
+        raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
+
+
 def shown(value: Any, width: int = 60) -> str:
     """Write a value in one line for an error, however large it is."""
     try:

@@ -6,8 +6,10 @@ from jaxtyping import Array, Bool, Float
 
 import scan
 
-Write = tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]
-"""`(α, β, k, v)`: what is kept, the learning rate, a key of length 1 and a value."""
+Write = tuple[
+    Float[Array, "..."] | None, Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]
+]
+"""`(log α, β, k, v)`: α is kept, all where it is `None`; a rate, a key of length 1 and a value."""
 
 
 def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array, "values keys"]:
@@ -16,14 +18,14 @@ def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array
     **Arguments:**
 
     - `state`: S.
-    - `write`: `(α, β, k, v)`, of shapes `[]`, `[]`, `[keys]` and `[values]`.
+    - `write`: `(log α, β, k, v)`, of shapes `[]`, `[]`, `[keys]` and `[values]`.
 
     **Returns:**
 
     The next S.
     """
-    alpha, beta, k, v = write
-    kept = alpha * state
+    log_alpha, beta, k, v = write
+    kept = state if log_alpha is None else jnp.exp(log_alpha) * state
     return kept + beta * (v - kept @ k)[:, None] * k[None]
 
 
@@ -54,14 +56,39 @@ def overwritten_states(
         return scan.sequential(overwritten, state, writes, begin, initial=jnp.zeros_like(state))[1]
 
     def in_a_tree(state, writes):
-        alpha, beta, k, v = writes
+        log_alpha, beta, k, v = writes
         identity = jnp.eye(k.shape[1], dtype=k.dtype)
         step = beta[:, None, None] * k[:, None]
-        turn = alpha[:, None, None] * (identity[None] - step * k[:, :, None])
+        turn = identity[None] - step * k[:, :, None]
+        if log_alpha is not None:
+            turn = jnp.exp(log_alpha)[:, None, None] * turn
         elements = turn, v[:, :, None] * step
         return scan.associative(_combined, elements, begin, initial=(identity, state))[1]
 
     return scan.loop_or_tree(one_by_one, in_a_tree, state, writes, method=method)
+
+
+def overwritten_reads(
+    queries: Float[Array, "time keys"],
+    state: Float[Array, "values keys"],
+    writes: Write,
+    begin: Bool[Array, " time"] | None,
+) -> tuple[Float[Array, "values keys"], Float[Array, "time values"]]:
+    """The last state of a sequence of `overwritten`, and what all of them answer to a query each.
+
+    **Arguments:**
+
+    - `queries`: shape `[time, keys]`.
+    - `state`, `writes`, `begin`: see `overwritten_states`.
+
+    **Returns:**
+
+    `(S, reads)`: the state after the last step, and `S_t q_t` of every step.
+    """
+    log_alpha, beta, k, v = writes
+    decay = None if log_alpha is None else log_alpha[:, None]
+    end, reads = scan.delta_rule(queries, k, v, beta, state.T, decay, begin)
+    return end.T, reads
 
 
 def unit(u: Float[Array, " width"]) -> Float[Array, " width"]:

@@ -42,14 +42,14 @@ def decaying_maximum(
 
     **Returns:**
 
-    `(m, kept)`: the maxima, and `exp(m_{t-1} + shift_t - m_t)`, the factor by which what was kept
-    before is to be multiplied, with its derivative in `shift`.
+    `(m, log_kept)`: the maxima, and `m_{t-1} + shift_t - m_t`, the logarithm of the factor by which
+    what was kept before is to be multiplied, with its derivative in `shift`. It is not positive.
     """
     constant = jax.lax.stop_gradient
     start = constant(start)
 
     # Around 10⁶, where float32 has steps of 0.06, a tree rounds in another order than the products
-    # of `kept` do. Where a loop is as fast, it is the better choice.
+    # of `exp(log_kept)` do. Where a loop is as fast, it is the better choice.
     def in_a_loop(elements):
         def step(m, element):
             return jnp.maximum(m + element[0], element[1])
@@ -67,7 +67,7 @@ def decaying_maximum(
     before = jnp.concatenate([start[None], m[:-1]])
     if begin is not None:
         before = jnp.where(begin.reshape(-1, *(1,) * (m.ndim - 1)), NOTHING, before)
-    return m, jnp.exp(before + shift - m)
+    return m, before + shift - m
 
 
 def _later_maximum(earlier, later):

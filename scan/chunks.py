@@ -10,6 +10,7 @@ backward pass, in which a chunk is computed again.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -167,12 +168,12 @@ def _chunk(state, inputs):
         v = _product("ts,sv->tv", _inverse(system), rates[:, None] * v)
     reads = jnp.where(from_start, _product("tk,kv->tv", q * since_start, state), 0)
     reads = reads + _product("ts,sv->tv", jnp.where(same, _decayed(q, k, g), 0), v)
-    end = jnp.where(from_start[-1], since_start[-1][:, None] * state, 0)
+    end = jnp.where(from_start[-1:], since_start[-1][:, None] * state, 0)
     end = end + _product("tk,tv->kv", k * until_end, v)
     return jnp.where(bad[-1], jnp.nan, end), jnp.where(bad[:, None], jnp.nan, reads)
 
 
-def _finite(*arrays):
+def _finite(*arrays: Array | None) -> Any:
     """The arrays, zero at steps where one of them is not finite, and which steps those are."""
     good = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in arrays if x is not None]
     good = jnp.stack(good).all(0)

@@ -8,11 +8,13 @@ import jax
 import numpy as np
 
 import rtrl
+from zoo.memory import PlainStepper
 from zoo.proofs.forms import (
     FORMS,
     LOOP,
     LOOP_OF_RULES,
     RTRL_FORMS,
+    STEPPER,
     TIME,
     Form,
     Problem,
@@ -46,7 +48,8 @@ def values(problem: Problem) -> list[Check]:
     """States and outputs of every form, and the dtypes of their carries."""
     rule = "all forms compute what a loop over `update` and `readout` does"
     expected, out, changes = problem.outcome(LOOP), [], []
-    for name, form in {**FORMS, **RTRL_FORMS}.items():
+    kept = {} if isinstance(problem.memory.stepper(), PlainStepper) else {"stepper": STEPPER}
+    for name, form in {**FORMS, **kept, **RTRL_FORMS}.items():
         got = problem.outcome(form)
         out.append(
             _check("forms", name, {"state": got.end, "y": got.ys},

@@ -55,6 +55,14 @@ def _rtrl_scan(memory, carry, xs, begin, cuts):
     return memory.rtrl_scan(carry, xs, begin)
 
 
+def _stepper(memory, carry, xs, begin, cuts):
+    """Loop over the steps of `stepper`, from the cache of a state to the state of a cache."""
+    stepper = memory.stepper()
+    one = lambda cache, inputs: stepper.step(cache, *inputs)  # noqa: E731
+    cache, ys = jax.lax.scan(one, stepper.cache(carry[0]), (xs, begin))
+    return (stepper.state(cache), ()), ys
+
+
 @dataclass(frozen=True)
 class Form:
     """A way to run a memory over a sequence, in one or several parts.
@@ -81,6 +89,7 @@ def in_segments(*lengths: int) -> Form:
 
 LOOP, LOOP_OF_RULES = Form(_loop), Form(_loop_of_rules)
 FORMS = {"step": Form(_steps), "scan": Form(_scan), "scan in chunks": Form(_scan, (3, 3, 3))}
+STEPPER = Form(_stepper, (3, 3, 3))
 # Segments of both lengths with a past to reach and a future to be reached from. A segment of all
 # steps would show no more: a first segment is one without a past.
 RTRL_FORMS = {

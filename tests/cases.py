@@ -150,6 +150,13 @@ CELLS = (
     CellCase("dnc", _with(zoo.DNC, slots=3, word=2), diagonal=False, reachable=_weights),
     CellCase("frame_stack", _named("frame_stack"), diagonal=False),
     CellCase("gated_deltanet", _named("gated_deltanet", keys=3), diagonal=False),
+    CellCase(
+        "gated_linear_attention",
+        lambda inputs, hidden, *, key: zoo.GatedLinearAttention(
+            inputs, max(hidden, 2), heads=2 if hidden % 4 == 0 else 1, keys=3, rank=2, key=key
+        ),
+        diagonal=False,
+    ),
     CellCase("lmu", _with(zoo.LMU, order=3, theta=4.0), diagonal=False),
     CellCase("mlstm", _with(zoo.MLSTM, keys=3), diagonal=False),
     CellCase("positional_mlp", zoo.PositionalMLP, diagonal=False, reachable=_counted),

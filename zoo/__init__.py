@@ -11,6 +11,7 @@ from zoo.cells.elstm import ELSTM as ELSTM
 from zoo.cells.felstm import FeLSTM as FeLSTM
 from zoo.cells.ffm import FFM as FFM
 from zoo.cells.fwp import FWP as FWP
+from zoo.cells.gated_linear_attention import GatedLinearAttention as GatedLinearAttention
 from zoo.cells.gru import GRU as GRU
 from zoo.cells.gtrxl import GTrXL as GTrXL
 from zoo.cells.indrnn import IndRNN as IndRNN
@@ -116,6 +117,7 @@ __all__ = [
     "FeLSTM",
     "Fronted",
     "GTrXL",
+    "GatedLinearAttention",
     "IndRNN",
     "LinOSS",
     "LinearAttention",

@@ -106,6 +106,22 @@ def deltanet(c):
         yield y
 
 
+def gated_linear_attention(c):
+    n, keys = 4 // c.heads, len(c.key) // c.heads
+    s = np.zeros((c.heads, keys, n))
+    for x in XS:
+        low = np.asarray(c.decay_down) @ x
+        alpha = sigmoid(np.asarray(c.decay_up) @ low + np.asarray(c.decay_bias)) ** (1 / 16)
+        o = np.zeros((c.heads, n))
+        for h in range(c.heads):
+            rows, part = slice(h * keys, (h + 1) * keys), slice(h * n, (h + 1) * n)
+            q, k = (np.asarray(w)[rows] @ x for w in (c.query, c.key))
+            v = np.asarray(c.value)[part] @ x
+            s[h] = np.diag(alpha[rows]) @ s[h] + np.outer(k, v)
+            o[h] = norm(q @ s[h])
+        yield affine(c.output)(silu(affine(c.gate)(x)) * o.ravel())
+
+
 def delta_product(c):
     s, n = np.zeros((4, 4)), c.writes
     for x in XS:
@@ -295,6 +311,8 @@ CASES = [
     ("s6", {"states": 3}, s6),
     ("s6", {"states": 3, "rank": 2, "reads": "signal"}, s6),
     ("shm", {}, shm),
+    ("gated_linear_attention", {"heads": 2}, gated_linear_attention),
+    ("gated_linear_attention", {"keys": 3, "rank": 2}, gated_linear_attention),
     ("mlstm", {}, mlstm),
     ("mlstm", {"heads": 2}, mlstm),
     ("deltanet", {}, deltanet),

@@ -17,6 +17,7 @@ MEMORIES = {
     "mlstm": {"heads": 2},
     "gated_deltanet": {"heads": 2},
     "deltanet": {},
+    "gated_linear_attention": {"heads": 2, "keys": 3, "rank": 2},
     "delta_product": {"gated": True},
 }
 

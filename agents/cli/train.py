@@ -41,6 +41,10 @@ class RunOptions:
     """Iterations between checkpoints; about 20 checkpoints by default."""
     progress: Literal["auto", "bar", "lines", "none"] = "auto"
     """How to report progress; auto is a bar on a terminal and lines elsewhere."""
+    track: Literal["wandb", "trackio"] | None = None
+    """Send the means over seeds to a tracker too, as a run with the folder's name."""
+    track_project: str = "trace-zoo"
+    """The project of that run."""
 
 
 def train_command(algorithm: str, preset: str | None = None) -> type:
@@ -130,6 +134,8 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
         evaluation_episodes=run.evaluation_episodes,
         checkpoint_every=run.checkpoint_every,
         progress=shown,
+        track=run.track,
+        track_project=run.track_project,
     )
     name = "evaluation_return" if "evaluation_return" in result.metrics else "return"
     values = result.metrics.get(name, np.array([np.nan]))

@@ -44,8 +44,7 @@ class TensorBoardLog:
         """
         for seed, file in enumerate(self._seeds):
             file.write(env_steps, {name: values[seed] for name, values in metrics.items()})
-        means = {name: mean_over_seeds(values) for name, values in metrics.items()}
-        self._mean.write(env_steps, means | shared)
+        self._mean.write(env_steps, means_over_seeds(metrics) | shared)
 
     def close(self) -> None:
         """Close the event files."""
@@ -89,6 +88,11 @@ class _EventFile:
     def close(self) -> None:
         with naming(self._path):
             self._file.close()
+
+
+def means_over_seeds(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Average each metric over the seeds that have a value."""
+    return {name: mean_over_seeds(values) for name, values in metrics.items()}
 
 
 def mean_over_seeds(values: np.ndarray) -> float:

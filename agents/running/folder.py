@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 from agents.running.files import temporary_name
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
-TENSORBOARD, LOCK = "tensorboard", ".lock"
+TENSORBOARD, RUN_ID, LOCK = "tensorboard", "run_id", ".lock"
 
 
 class RunFolderError(ValueError):

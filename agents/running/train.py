@@ -30,6 +30,7 @@ from agents.running.programs import Programs
 from agents.running.progress import ProgressReport, Show, say
 from agents.running.scalars import SCALARS, ScalarLog, read_scalars
 from agents.running.signals import StopRequest
+from agents.running.tracking import Tracker, Tracking
 from agents.settings import check_seed, to_plain
 from zoo.annotations import checked
 from zoo.parts.checks import check_counts
@@ -72,6 +73,8 @@ def train(
     evaluation_episodes: int = 64,
     checkpoint_every: int | None = None,
     progress: Show = True,
+    track: Tracker | None = None,
+    track_project: str = "trace-zoo",
 ) -> TrainResult:
     """Train several seeds at once and leave a folder with everything about it.
 
@@ -101,6 +104,10 @@ def train(
     - `evaluation_episodes`: episodes of each evaluation, for each seed.
     - `checkpoint_every`: iterations between checkpoints; by default about 20 a run.
     - `progress`: whether to report progress; `"bar"` or `"lines"` force one form.
+    - `track`: `"wandb"` or `"trackio"`, which gets the configuration and each metric's mean over
+        seeds, as a run with the folder's name; a resumed run goes on there. Its package is
+        imported only then. If it fails, a warning says so once, and training goes on.
+    - `track_project`: the project of that run.
 
     **Returns:**
 
@@ -115,6 +122,7 @@ def train(
     - `ScalarsError`: if rows of the scalars are missing or damaged.
     - `MemoryError`: if there is too little memory, with settings to lower.
     - `OSError`: if a file cannot be written, as on a full disk; the last checkpoint is kept.
+    - `ModuleNotFoundError`: if the package of `track` is missing, with the line that installs it.
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C, SIGTERM or SIGHUP, once a checkpoint is written.
     """
@@ -125,6 +133,7 @@ def train(
     folder, total = Path(out), -(-steps // agent.steps_per_iteration)
     if drop_scalars and not resume:
         raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")
+    tracking = Tracking(track, track_project)
     stored = _stored_config(folder)
     if evaluate_every is None:
         # `steps` may have changed since, and the default depends on it.
@@ -157,7 +166,8 @@ def train(
                 f"`steps` (={steps}) is less than the run in {folder} has done: "
                 f"{start * agent.steps_per_iteration}."
             )
-        loop = _Loop(folder, config, programs, total, checkpoint_every or max(1, total // 20))
+        every = checkpoint_every or max(1, total // 20)
+        loop = _Loop(folder, config, programs, tracking, total=total, checkpoint_every=every)
         return loop.run(state, start, show=progress, drop_scalars=drop_scalars)
 
 
@@ -179,9 +189,17 @@ class _Loop:
     """One run of the loop: what is open and what has not been reported yet."""
 
     def __init__(
-        self, folder: Path, config: dict, programs: Programs, total: int, checkpoint_every: int
+        self,
+        folder: Path,
+        config: dict,
+        programs: Programs,
+        tracking: Tracking,
+        *,
+        total: int,
+        checkpoint_every: int,
     ):
         self.folder, self.config, self.programs = folder, config, programs
+        self.tracking = tracking
         self.total, self.checkpoint_every = total, checkpoint_every
         self.pending: tuple[int, dict] | None = None
         self.saved = 0
@@ -192,7 +210,8 @@ class _Loop:
         if start == 0:
             # First of all: a folder with anything in it can then always be resumed.
             self._save(state, 0)
-        self._write_config()
+        described = self._described()
+        write_whole(self.folder / CONFIG, (json.dumps(described, indent=2) + "\n").encode())
         seeds, size = self.programs.seeds, self.programs.steps_per_iteration
         metrics, path = self.programs.metrics, self.folder / SCALARS
         blank = size if drop_scalars else None
@@ -202,12 +221,13 @@ class _Loop:
         report = ProgressReport(self.total, start=start, steps=seeds * size, show=show)
         self.speed = 0.0
         try:
+            self.tracking.begin(self.folder, described)
             with report as self.report, StopRequest() as stop:
                 state = self._iterate(state, start, stop)
         except BaseException as error:
             # What a full disk does to the ending is not to hide what it has done before.
             with contextlib.suppress(OSError):
-                self._end()
+                self._end(failed=True)
             if isinstance(error, OSError) and error.errno is not None:
                 kept = f"the checkpoint of iteration {self.saved} is kept"
                 what = f"{error.strerror}; {kept}"
@@ -216,10 +236,11 @@ class _Loop:
         self._end()
         return self._result(state)
 
-    def _end(self) -> None:
+    def _end(self, *, failed: bool = False) -> None:
         with contextlib.ExitStack() as ending:
             for end in (self._draw, self.board.close, self.scalars.close):
                 ending.callback(end)
+            ending.callback(self.tracking.close, failed=failed)
 
     def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
         every = self.config["evaluate_every"]
@@ -254,7 +275,8 @@ class _Loop:
         score = mean_over_seeds(metrics.get("return", np.array([np.nan])))
         self.speed = self.report.update(iteration, score)
         self.scalars.write(iteration, env_steps, metrics)
-        self.board.write(env_steps, metrics, steps_per_second=self.speed)
+        for log in (self.board, self.tracking):
+            log.write(env_steps, metrics, steps_per_second=self.speed)
         self._check_metrics(iteration, metrics)
 
     def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
@@ -287,11 +309,9 @@ class _Loop:
         checkpoints.save(self.folder / CHECKPOINT, state, config=self.config, progress=done)
         self.saved = iteration
 
-    def _write_config(self) -> None:
+    def _described(self) -> dict[str, Any]:
         steps = self.total * self.programs.steps_per_iteration
-        content = {**self.config, "steps": steps, "versions": checkpoints.versions()}
-        text = json.dumps(content, indent=2) + "\n"
-        write_whole(self.folder / CONFIG, text.encode())
+        return {**self.config, "steps": steps, "versions": checkpoints.versions()}
 
     def _draw(self) -> None:
         # Where matplotlib takes its time nobody waits for the first step any more.

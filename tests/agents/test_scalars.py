@@ -1,7 +1,9 @@
-"""Scalars in CSV and TensorBoard, progress on the terminal."""
+"""Scalars in CSV and TensorBoard and at trackers, progress on the terminal."""
 
 import io
+import re
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from tensorboardX.proto.event_pb2 import Event
 from agents.running.events import TensorBoardLog, mean_over_seeds
 from agents.running.progress import ProgressReport
 from agents.running.scalars import ScalarLog, ScalarsError, read_rows, read_scalars
+from agents.running.tracking import Tracking
+from tests.agents.trackers import install_tracker
 
 
 @pytest.fixture
@@ -159,6 +163,59 @@ def test_tensorboard_has_each_seed_and_the_mean(tmp_path):
 def test_the_mean_is_over_the_seeds_that_have_a_value():
     assert mean_over_seeds(numbers(1, np.nan, 3)) == 2
     assert np.isnan(mean_over_seeds(numbers(np.nan)))
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_tracker_gets_the_configuration_and_the_means_and_goes_on(name, tmp_path, monkeypatch):
+    sent = install_tracker(monkeypatch, name)
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    for steps, failed in ((100, True), (200, False)):
+        tracking = Tracking(name, "memories")
+        tracking.begin(folder, {"seeds": 2, "steps": steps})
+        metrics = {"return": numbers(1, 3), "length": numbers(np.nan, np.nan)}
+        tracking.write(steps, metrics, speed=7.0)
+        tracking.close(failed=failed)
+        tracking.write(steps + 1, metrics)  # it is closed
+    identity = (folder / "run_id").read_text().strip()
+    assert re.fullmatch(r"[0-9a-f]{12}", identity)
+    begun = {"project": "memories", "resume": "allow"}
+    begun |= {
+        "wandb": {"name": "demo", "id": identity, "dir": str(folder)},
+        "trackio": {"name": f"demo-{identity}"},
+    }[name]
+    ends = {"wandb": [{"exit_code": 1}, {"exit_code": 0}], "trackio": [{}, {}]}[name]
+    expected = []
+    for steps, end in zip((100, 200), ends, strict=True):
+        expected += [
+            ("init", begun | {"config": {"seeds": 2, "steps": steps}}),
+            ("log", {"return": 2.0, "speed": 7.0}, steps),
+            ("finish", end),
+        ]
+    assert sent == expected
+
+
+@pytest.mark.parametrize("broken", ["init", "log", "finish"])
+def test_a_tracker_that_fails_is_told_once_and_left(broken, tmp_path, monkeypatch):
+    sent = install_tracker(monkeypatch, "wandb", broken)
+    tracking = Tracking("wandb", "memories")
+    message = rf"wandb has failed and gets no more of {tmp_path}.*: ConnectionError: {broken} is"
+    with pytest.warns(UserWarning, match=message) as told:
+        tracking.begin(tmp_path, {})
+        for steps in (100, 200):
+            tracking.write(steps, {"return": numbers(1)})
+        tracking.close()
+    assert len(told) == 1
+    done = {"init": [], "log": ["init"], "finish": ["init", "log", "log"]}[broken]
+    assert [call[0] for call in sent] == done
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_tracker_that_is_not_installed_is_named_with_its_extra(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    words = rf"`track` \(='{name}'\) needs the package {name}: pip install 'trace-zoo\[{name}\]'"
+    with pytest.raises(ModuleNotFoundError, match=words):
+        Tracking(name, "memories")
 
 
 def report(show, *, terminal, total=40, start=0, scores=None):

@@ -28,6 +28,7 @@ from agents.running.load import load_run
 from agents.running.programs import evaluation_keys
 from agents.running.scalars import ScalarLog, ScalarsError
 from tests.agents.damage import rewritten
+from tests.agents.trackers import install_tracker
 
 
 class Anything(AbstractBehavior):
@@ -476,6 +477,23 @@ def test_a_full_disk_is_told_wherever_it_is_met(copy, name):
         with pytest.raises(OSError, match=rf"File too large; the .* is kept: '.*{name}.*'$"):
             train(Walk(), copy, steps=3000, checkpoint_every=30, resume=True)
     assert train(Walk(), copy, steps=3000, resume=True).iterations == 30
+
+
+def test_a_tracker_goes_on_with_a_resumed_run_and_may_fail(copy, monkeypatch):
+    sent = install_tracker(monkeypatch, "wandb")
+    train(Walk(), copy, steps=800, resume=True, track="wandb", track_project="memories")
+    assert [call[0] for call in sent] == ["init", "log", "log", "finish"]
+    assert sent[0][1]["config"] == json.loads((copy / "config.json").read_text())
+    assert sent[0][1]["project"] == "memories" and sent[0][1]["config"]["steps"] == 800
+    losses = [float(x) for x in column(copy, "loss")[-4:]]
+    means = [call[1]["loss"] for call in sent[1:3]]
+    np.testing.assert_allclose(means, np.reshape(losses, (2, 2)).mean(axis=1))
+    assert [call[2] for call in sent[1:3]] == [700, 800] and "steps_per_second" in sent[1][1]
+    again = install_tracker(monkeypatch, "wandb", "log")
+    with pytest.warns(UserWarning, match="wandb has failed and gets no more of") as told:
+        result = train(Walk(), copy, steps=1000, resume=True, track="wandb")
+    assert len(told) == 1 and result.iterations == 10
+    assert again[0][1]["id"] == sent[0][1]["id"]
 
 
 def test_too_little_memory_says_what_to_lower(tmp_path, monkeypatch):

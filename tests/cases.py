@@ -158,6 +158,13 @@ CELLS = (
         diagonal=False,
     ),
     CellCase("lmu", _with(zoo.LMU, order=3, theta=4.0), diagonal=False),
+    CellCase(
+        "mamba2",
+        lambda inputs, hidden, *, key: zoo.Mamba2(
+            inputs, hidden, heads=2 if hidden % 2 == 0 else 1, states=3, key=key
+        ),
+        diagonal=False,
+    ),
     CellCase("mlstm", _with(zoo.MLSTM, keys=3), diagonal=False),
     CellCase("positional_mlp", zoo.PositionalMLP, diagonal=False, reachable=_counted),
     CellCase("qrnn", _named("qrnn"), diagonal=False),

@@ -22,6 +22,7 @@ from zoo.cells.lmu import LMU as LMU
 from zoo.cells.lru import LRU as LRU
 from zoo.cells.lstm import LSTM as LSTM
 from zoo.cells.ltc import LTC as LTC
+from zoo.cells.mamba2 import Mamba2 as Mamba2
 from zoo.cells.mgu import MGU as MGU
 from zoo.cells.mingru import MinGRU as MinGRU
 from zoo.cells.minlstm import MinLSTM as MinLSTM

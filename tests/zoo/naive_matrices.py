@@ -51,19 +51,6 @@ def rwkv(w):
         yield np.asarray(c.output) @ (sigmoid(r) * average)
 
 
-def s6(c):
-    state, a = np.zeros(c.a_log.shape), -np.exp(c.a_log)
-    for x in XS:
-        u = silu(c.input @ x)
-        r = x if c.reads == "input" else u
-        step = softplus(c.step_up @ (c.step_down @ r) + c.step_bias)
-        for i in range(4):
-            for j in range(a.shape[1]):
-                state[i, j] = np.exp(step[i] * a[i, j]) * state[i, j]
-                state[i, j] += step[i] * u[i] * (c.b @ r)[j]
-        yield (state @ (c.c @ r) + c.d * u) * silu(c.gate @ x)
-
-
 def shm(c):
     state = np.zeros((4, 4))
     for t, x in enumerate(XS):
@@ -308,8 +295,6 @@ CASES = [
     ("qrnn", {"window": 3}, qrnn),
     ("frame_stack", {}, frame_stack),
     ("rwkv", {}, rwkv),
-    ("s6", {"states": 3}, s6),
-    ("s6", {"states": 3, "rank": 2, "reads": "signal"}, s6),
     ("shm", {}, shm),
     ("gated_linear_attention", {"heads": 2}, gated_linear_attention),
     ("gated_linear_attention", {"keys": 3, "rank": 2}, gated_linear_attention),

@@ -18,6 +18,7 @@ MEMORIES = {
     "gated_deltanet": {"heads": 2},
     "deltanet": {},
     "gated_linear_attention": {"heads": 2, "keys": 3, "rank": 2},
+    "mamba2": {"heads": 2, "states": 3},
     "delta_product": {"gated": True},
 }
 

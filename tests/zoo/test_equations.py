@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.zoo import naive_matrices, naive_vectors
+from tests.zoo import naive_matrices, naive_selective, naive_vectors
 from tests.zoo.naive_math import XS
 
-CASES = naive_vectors.CASES + naive_matrices.CASES
+CASES = naive_vectors.CASES + naive_matrices.CASES + naive_selective.CASES
 
 
 @pytest.mark.quick_rows(10)

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import tyro
 from rich.console import Console
 
 from agents.cli import runs as named
@@ -30,6 +31,10 @@ class Compare(Command):
     """Names of the runs in the figure; their folders' by default."""
     title: str | None = None
     """Written above the figure; by default the environment and what else the runs share."""
+    gain_from: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """The run of an agent without memory in the same environment: a memory gain of 0."""
+    gain_to: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
+    """The run of an agent in the environment's fully observed twin: a memory gain of 1."""
 
     def __call__(self, console: Console) -> None:
         import numpy as np
@@ -46,15 +51,20 @@ class Compare(Command):
                 f"--labels ({', '.join(labels)}) must be one different name for each of the "
                 f"{len(self.runs)} runs"
             )
+        ends = [run for run in (self.gain_from, self.gain_to) if run is not None]
+        if len(ends) == 1:
+            raise ValueError("--gain-from and --gain-to have a meaning only together")
         runs = dict(zip(labels, self.runs, strict=True))
         scalars = {label: read_scalars(folder) for label, folder in runs.items()}
-        metric = self.metric or default_metric(list(scalars.values()))
+        metric = self.metric or default_metric([*scalars.values(), *map(read_scalars, ends)])
+        gains = self._gains(metric)
         options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
         learning_curve(runs, self.out, **options)
         for environment, outlines in by_environment(runs).items():
             if environment:  # a table would break it where it is longer than the table is wide
                 console.print(environment, style="bold", soft_wrap=True, markup=False)
             columns = ["run", "seeds", "steps", self.statistic, "min", "max", "best", "area"]
+            columns += ["gain"] * bool(gains)
             rows = table(f"final {metric}", columns, narrow=True)
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
@@ -62,6 +72,18 @@ class Compare(Command):
                 best, area = np.nanmax(values, axis=0).mean(), np.nanmean(values)
                 numbers = (np.nanmin(final), np.nanmax(final), best, area)
                 shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
+                shown += gains.get(runs[label], ())
                 rows.add_row(label, str(len(final)), f"{steps[-1]:,}", *shown)
             console.print(rows)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
+
+    def _gains(self, metric: str) -> dict[Path, tuple[str]]:
+        """The memory gain of each run in words; nothing where none is asked for."""
+        if self.gain_from is None or self.gain_to is None:
+            return {}
+        from agents.cli.tables import with_ends
+        from agents.running.gain import memory_gains
+
+        options = {"metric": metric, "smoothing": self.smoothing, "statistic": self.statistic}
+        gains = memory_gains(self.runs, self.gain_from, self.gain_to, **options)
+        return {run: (with_ends(*gain),) for run, gain in zip(self.runs, gains, strict=True)}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from agents.running.aggregates import bootstrap, iqm
+from agents.running.aggregates import OF_SEEDS, bootstrap
 from agents.running.statistics import spread
 
 
@@ -36,13 +36,16 @@ def interval(values: np.ndarray, statistic: str = "mean") -> str:
     values = np.asarray(values, float)
     present = values[~np.isnan(values)]
     if statistic != "mean" and len(present) > 2:
-        # Seeds of one task: the median of the seeds is not the median of tasks.
-        of_seeds = np.median if statistic == "median" else iqm
-        value, low, high = bootstrap(lambda scores: float(of_seeds(scores)), present[:, None])
-        return f"{value:.3f} ({low:.3f} to {high:.3f})"
+        of_seeds = OF_SEEDS[statistic]
+        return with_ends(*bootstrap(lambda scores: float(of_seeds(scores)), present[:, None]))
     mean, low, high = (x[0] for x in spread(values[None]))
     if np.isnan(low):
         return f"{mean:.3f}"
     if np.count_nonzero(~np.isnan(values)) == 2:
         return f"{mean:.3f} ({low:.3f} and {high:.3f})"
     return f"{mean:.3f} ± {high - mean:.3f}"
+
+
+def with_ends(value: float, low: float, high: float) -> str:
+    """Write a value with both ends of its interval, which are left out where they are NaN."""
+    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"

@@ -7,6 +7,7 @@ Precipice*, sections 4.1 to 4.3, written from its definitions.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,14 @@ def iqm(scores: np.ndarray) -> float:
     ordered = np.sort(np.ravel(scores))
     cut = len(ordered) // 4
     return float(ordered[cut : len(ordered) - cut].mean())
+
+
+OF_SEEDS: dict[str, Callable[[np.ndarray], Any]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "iqm": iqm,
+}
+"""Statistics of the seeds of one task, by name: their median is not that of tasks."""
 
 
 def optimality_gap(scores: np.ndarray, best: float = 1.0) -> float:

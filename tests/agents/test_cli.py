@@ -184,6 +184,98 @@ def test_compare_takes_any_statistic(tmp_path, capsys):
         assert row.split()[-4:] == ["1.000", "100.000", "23.600", "13.000"]
 
 
+GAIN_RUNS = {
+    "lstm": ("brax/hopper-P", (4, 5, 6, 9)),
+    "gru": ("brax/hopper-P", (1, 2, 1, 2)),
+    "mlp": ("brax/hopper-P", (1, 3, 2, 2)),
+    "seeing": ("brax/hopper", (9, 10, 9, 8)),
+    "close": ("brax/hopper", (0, 0, 0, 10)),
+    "worse": ("brax/hopper", (1, 1, 1, 1)),
+    "other": ("brax/ant-P", (1, 2, 3, 4)),
+    "breakout": ("Breakout-MinAtar(mask=top)", (1, 2, 3, 4)),
+    "whole": ("Breakout-MinAtar(flicker=0.0)", (5, 5, 5, 5)),
+    "chain": ("chain(length=2)", (0, 1)),
+    "bright": ("chain(length=2, observability=full)", (4, 4)),
+    "long": ("chain(length=3, observability=full)", (4, 4)),
+}
+
+
+@pytest.fixture(scope="module")
+def gain_runs(tmp_path_factory):
+    """Folders of runs with an environment and the last value of each seed."""
+    folder = tmp_path_factory.mktemp("gain")
+    for name, (environment, values) in GAIN_RUNS.items():
+        env, _, listed = environment.rstrip(")").partition("(")
+        options = parse_options(listed.split(", ") if listed else (), "--env-options")
+        (folder / name).mkdir()
+        config = {"agent": {"env": env, "env_options": options}}
+        (folder / name / "config.json").write_text(json.dumps(config))
+        rows = [
+            f"{i},{10 * i},{s},{x if i == 2 else 0}.0" for i in (1, 2) for s, x in enumerate(values)
+        ]
+        text = "\n".join(["iteration,env_steps,seed,return", *rows]) + "\n"
+        (folder / name / "scalars.csv").write_text(text)
+    (folder / "bare").mkdir()
+    (folder / "bare" / "scalars.csv").write_text(text)
+    return folder
+
+
+def compare_gain(folder, words):
+    runs, least, most = words.split(" | ")
+    paths = [str(folder / run) for run in runs.split()]
+    ends = [f"--gain-from={folder / least}", f"--gain-to={folder / most}"]
+    return main(["compare", *paths, *ends, "--out", str(folder / "a.png")])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        # The means are 6 and 1.5, 2 without memory, and 9 where everything is seen.
+        ("lstm gru | mlp | seeing", {"lstm": (6 - 2) / 7, "gru": (1.5 - 2) / 7}),
+        ("mlp | mlp | close", {"mlp": 0}),  # of which some bootstrap samples are no better
+        ("breakout | breakout | whole", {"breakout": 0}),
+        ("chain | chain | bright", {"chain": 0}),
+    ],
+)
+def test_compare_tells_the_memory_gain(gain_runs, capsys, words, expected, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert compare_gain(gain_runs, words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for run, gain in expected.items():
+        found = re.search(
+            r" (-?\d\.\d{3})(?: \((-?\d\.\d{3}) to (-?\d\.\d{3})\))? *$",
+            next(line for line in lines if line.startswith(f"{run} ")),
+        )
+        assert float(found[1]) == pytest.approx(gain, abs=6e-4)
+        assert (found[2] is None) == (run in ("mlp", "chain"))
+        if found[2]:
+            assert float(found[2]) < gain < float(found[3])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("lstm other | mlp | seeing", "other is of brax/ant-P and .*mlp of brax/hopper-P: a mem"),
+        ("lstm | mlp | other", "other is of brax/ant-P, which is not the fully observed twin of b"),
+        ("lstm | mlp | gru", "gru is of brax/hopper-P, which is not the fully observed twin of"),
+        ("seeing | seeing | worse", "worse is of brax/hopper, which is not the fully observed tw"),
+        ("whole | whole | breakout", "which is not the fully observed twin of Breakout-MinAtar"),
+        ("chain | chain | long", r"long is of chain\(length=3, observability=full\), which is not"),
+        ("lstm | mlp | worse", r"worse sees everything and has a return of 1.000, which must be m"),
+        ("bare | bare | seeing", "bare has no config.json that names its environment"),
+    ],
+)
+def test_a_memory_gain_of_the_wrong_runs(gain_runs, capsys, words, message):
+    assert compare_gain(gain_runs, words) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_memory_gain_needs_both_ends(gain_runs, capsys):
+    run = str(gain_runs / "mlp")
+    assert main(["compare", run, "--gain-from", run, "--out", str(gain_runs / "a.png")]) == 2
+    assert "--gain-from and --gain-to have a meaning only together" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, capsys):
     picture = tmp_path / "figure.png"

@@ -1,3 +1,3 @@
 """One experiment a module, each with an `EXPERIMENT`; the module's name is the experiment's."""
 
-__all__: list[str] = []
+__all__ = ()

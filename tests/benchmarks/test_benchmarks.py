@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +14,13 @@ import pytest
 
 from agents import envs
 from benchmarks import (
+    _differences_rules,
     _measure,
     _online,
     _packages,
     conditioning,
     depth,
+    differences,
     gradients,
     learning,
     matrices,
@@ -306,6 +309,33 @@ def test_measurements_are_medians_of_what_ran(float32):
     assert (m.argument_bytes, m.output_bytes) == (32, 32)
     assert _measure.copy_seconds(1 << 12, budget=_measure.QUICK) > 0
     assert "cpu" in _measure.device() or jax.default_backend() != "cpu"
+
+
+@pytest.mark.slow
+def test_differences(float32, capsys):
+    output = _measure.Output(markdown=True)
+    tables = differences.run(differences.Options(quick=True, output=output))
+    rows = [row for table in tables.values() for row in table]
+    assert [row["row"] for row in rows] == list(differences.QUICK)
+    assert all(row["there"] != row["by the source"] for row in rows)
+    page = (Path(__file__).parents[2] / "docs" / "known-differences.md").read_text()
+    shown, printed = (
+        {cells[0]: cells[2:] for cells in rows if cells[0] in differences.ROWS}  # of any version
+        for rows in (
+            [line.removeprefix("| ").split(" | ") for line in text.splitlines()]
+            for text in (page, capsys.readouterr().out)
+        )
+    )
+    assert set(shown) == set(differences.ROWS) and set(printed) == set(differences.QUICK)
+    assert printed.items() <= shown.items()
+    with pytest.raises(ValueError, match=r"`rows` \(='gru'\) must be among linear_attention, "):
+        differences.run(differences.Options(rows=("gru",)))
+
+
+def test_differing_rules_are_right_without_their_difference():
+    right = _differences_rules.by_traces(phase_factor=True, log_gamma=False)
+    for found, expected in zip(right, _differences_rules.autodiff(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ class Actors(eqx.Module):
 class ByScaledActor(AbstractNetworkBehavior):
     """Draws actions from a policy network; `statistics` are of observations, or `None`."""
 
-    network: Recurrent
+    network: Any
     statistics: Any
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:

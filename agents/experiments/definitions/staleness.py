@@ -50,6 +50,6 @@ EXPERIMENT = Experiment(
     ),
     differs=(
         "The paper's tasks are from Mujoco, here cards are asked for 31 steps later; its published "
-        "code shifts the refreshed sensitivities by one segment, ours does not."
+        "code shifts the refreshed sensitivities by one step, ours does not."
     ),
 )

@@ -60,12 +60,12 @@ class AbstractDenseCell(AbstractUnstructuredCell):
 
     A cell states `transition`, and with it what its RTRL forms follow across a segment's start:
 
-    | `sensitivity` | follows | numbers kept for n units, P parameters |
+    | `sensitivity` | follows | numbers kept for a state of n = b · units numbers, P parameters |
     |---|---|---|
     | `rtrl.Exact()` | everything | n P |
-    | `rtrl.SnAp1()` | the path from each unit to itself (Menick et al., 2021) | P |
-    | `rtrl.RFLO()` | what the cell keeps without its recurrent products (Murray, 2019) | P |
-    | `rtrl.EProp()` | the same, inside a segment too (Bellec et al., 2020) | P |
+    | `rtrl.SnAp1()` | the path from each unit to itself (Menick et al., 2021) | b P |
+    | `rtrl.RFLO()` | what the cell keeps without its recurrent products (Murray, 2019) | b P |
+    | `rtrl.EProp()` | the same, inside a segment too (Bellec et al., 2020) | b P |
     | `rtrl.SnAp0()` | nothing, inside a segment too: immediate derivatives | 0 |
     | `rtrl.UORO()` | everything, as a random outer product (Tallec & Ollivier, 2018) | n + P |
 

@@ -27,12 +27,15 @@ def distinct() -> tuple[str, ...]:
     """Names of this library's environments without those that run the program of another name.
 
     **Returns:** the names. "RepeatPrevious" is "RepeatPreviousEasy", and what brax's environments
-    show of their state makes no difference.
+    show of their state makes no difference. Of packages whose environments compile for minutes none
+    is among them.
     """
     return tuple(
         name
         for name in OWN
-        if f"{name}Easy" not in OWN and not name.endswith(("-P", "-V", "-pomdp"))
+        if f"{name}Easy" not in OWN
+        and not name.endswith(("-P", "-V", "-pomdp"))
+        and ("/" not in name or name.startswith("brax/"))
     )
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from agents.experiments.claims import Verdict as Verdict
     from agents.experiments.experiment import Experiment as Experiment
     from agents.experiments.experiment import Scale as Scale
-    from agents.experiments.names import load as load
-    from agents.experiments.names import names as names
+    from agents.experiments.registry import load as load
+    from agents.experiments.registry import names as names
     from agents.experiments.results import Row as Row
     from agents.experiments.results import read_rows as read_rows
     from agents.experiments.results import scores as scores

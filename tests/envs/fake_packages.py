@@ -223,6 +223,12 @@ def _module(name, **contents):
     return module
 
 
+def _craftax_pixels(state, size):
+    """Real numbers, some of them beyond white, with a column where the agent is."""
+    columns = jnp.arange(END + 3) == state.place
+    return jnp.broadcast_to(300.0 * columns[None, :, None], (size, END + 3, 3))
+
+
 def _modules():
     registry = SimpleNamespace(
         load=lambda name, config_overrides: Playground(),
@@ -234,6 +240,9 @@ def _modules():
         "craftax.craftax_env": {
             "make_craftax_env_from_name": lambda name, auto_reset: auto_reset or Craftax()
         },
+        "craftax.craftax": {},
+        "craftax.craftax.constants": {"BLOCK_PIXEL_SIZE_IMG": 16},
+        "craftax.craftax.renderer": {"render_craftax_pixels": _craftax_pixels},
         "jumanji": {"make": lambda name: Jumanji()},
         "mujoco_playground": {"registry": registry},
         "navix": {"make": lambda name, observation_fn: Navix(), "observations": views},

@@ -84,7 +84,13 @@ def test_finite_differences(case):
         return float(forms.total(replace(problem, memory=moved).outcome(LOOP).ys, problem.weights))
 
     step = 1e-5
-    numeric = (value(step) - value(-step)) / (2 * step)
+
+    def slope(step):
+        return (value(step) - value(-step)) / (2 * step)
+
+    # Richardson's: of two central differences, without their error of second order. The step is as
+    # short as rounding lets it, because of kinks.
+    numeric = (4 * slope(step) - slope(2 * step)) / 3
     # JAX's gradient in a complex number is the conjugate of the direction of ascent.
     exact = float(along(direction, gradient))
     assert abs(numeric) > 1e-2

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from agents import experiments
+from agents.cli.tables import with_ends
 from agents.running.statistics import spread
 from docs._helpers import picture
 
@@ -88,7 +89,4 @@ def _line(cells) -> str:
 
 def _cell(rows, measure, environment) -> str:
     values = np.array([[getattr(r, measure) for r in rows if r.environment == environment]])
-    mean, low, high = (x[0] for x in spread(values))
-    if np.isnan(low):
-        return f"{mean:.3f}"
-    return f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    return with_ends(*(x[0] for x in spread(values)))

@@ -140,12 +140,11 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
             states = self.states(self.recurrence_parameters(), state, xs, begin, method)
             return self.end_state(states), jax.vmap(self.readout)(states, xs)
 
-        def by_chunks(state, xs, begin):
-            return self.scan_in_chunks(state, xs, begin)
-
         if type(self).scan_in_chunks is AbstractCell.scan_in_chunks:
             return by_states(state, xs, begin)
-        return scan.chunks_or_states(by_chunks, by_states, state, xs, begin, method=method)
+        return scan.chunks_or_states(
+            self.scan_in_chunks, by_states, state, xs, begin, method=method
+        )
 
     def scan_in_chunks(
         self, state: State, xs: Array, begin: Bool[Array, " time"] | None

@@ -203,9 +203,8 @@ class AbstractStepper(eqx.Module):
         """The cache at the beginning of an episode."""
         return self.cache(self.memory.init_state())
 
-    @abstractmethod
     def cache(self, state: State) -> Cache:
-        """The cache of a state.
+        """The cache of a state: the state itself by default.
 
         **Arguments:**
 
@@ -215,6 +214,7 @@ class AbstractStepper(eqx.Module):
 
         A pytree of arrays.
         """
+        return state
 
     @abstractmethod
     def step(
@@ -237,9 +237,8 @@ class AbstractStepper(eqx.Module):
         `ValueError` for an `x` of another shape.
         """
 
-    @abstractmethod
     def state(self, cache: Cache) -> State:
-        """The memory's state in a cache.
+        """The memory's state in a cache: the cache itself by default.
 
         **Arguments:**
 
@@ -249,6 +248,7 @@ class AbstractStepper(eqx.Module):
 
         The state.
         """
+        return cache
 
 
 class PlainStepper(AbstractStepper):
@@ -256,13 +256,7 @@ class PlainStepper(AbstractStepper):
 
     memory: AbstractMemory
 
-    def cache(self, state: State) -> Cache:
-        return state
-
     def step(
         self, cache: Cache, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Cache, Float[Array, " outputs"]]:
         return self.memory.step(cache, x, begin)
-
-    def state(self, cache: Cache) -> State:
-        return cache

@@ -35,9 +35,8 @@ class DeltaProduct(AbstractUnstructuredCell):
 
     With β in (0, 2) each factor has an eigenvalue in (-1, 1): two reflections make a rotation, so
     that the memory can follow permutations, which eigenvalues in (0, 1) cannot. With one write and
-    β in (0, 1) it is `zoo.DeltaNet`. The scan is that of a `zoo.DeltaNet` over time × writes steps,
-    and keeps as many states. Exact RTRL is dense, for small memories; the alternative is
-    `sensitivity=rtrl.UORO()`.
+    β in (0, 1) it is `zoo.DeltaNet`. The scan is that of a `zoo.DeltaNet` over time × writes steps.
+    Exact RTRL is dense, for small memories; the alternative is `sensitivity=rtrl.UORO()`.
 
     Source: *DeltaProduct: Improving State-Tracking in Linear RNNs via Householder Products*, Siems
     et al. (2025), section 3. There a value is a linear map of x; silu is that of the authors'

@@ -13,8 +13,7 @@ from zoo.kinds import AbstractUnstructuredCell
 from zoo.memory import AbstractMemory, State
 from zoo.parts import (
     Linear,
-    check_heads,
-    check_sizes,
+    keys_of_a_head,
     overwritten,
     overwritten_reads,
     overwritten_states,
@@ -73,11 +72,7 @@ class DeltaNet(AbstractUnstructuredCell):
         - `gated`: whether the memory decays.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         """
-        check_sizes(inputs=inputs, hidden=hidden)
-        check_heads(hidden, heads)
-        width = hidden // heads if keys is None else keys
-        check_sizes(keys=width)
-        width = heads * width
+        width = heads * keys_of_a_head(inputs, hidden, keys, heads)
         parts = jax.random.split(key, 5)
         self.keys = Linear(inputs, width, False, key=parts[0])
         self.values = Linear(inputs, hidden, False, key=parts[1])

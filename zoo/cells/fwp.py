@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractOuterProductCell
-from zoo.parts import check_heads, check_sizes, linear_weights
+from zoo.parts import keys_of_a_head, linear_weights
 from zoo.registry import register
 
 
@@ -43,10 +43,7 @@ class FWP(AbstractOuterProductCell):
         - `keys`: width of a head's keys and queries; that of its values by default.
         - `heads`: a divisor of `hidden`; each has its part of the values.
         """
-        check_sizes(inputs=inputs, hidden=hidden)
-        check_heads(hidden, heads)
-        keys = hidden // heads if keys is None else keys
-        check_sizes(keys=keys)
+        keys = keys_of_a_head(inputs, hidden, keys, heads)
         self.key, self.value, self.query = (
             linear_weights(k, (n, inputs), inputs)
             for k, n in zip(

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractOuterProductCell
-from zoo.parts import Linear, check_heads, check_sizes
+from zoo.parts import Linear, keys_of_a_head
 from zoo.registry import register
 
 
@@ -46,10 +46,7 @@ class LinearAttention(AbstractOuterProductCell):
         - `keys`: width of a head's keys and queries; that of its values by default.
         - `heads`: a divisor of `hidden`; each has its part of the values.
         """
-        check_sizes(inputs=inputs, hidden=hidden)
-        check_heads(hidden, heads)
-        keys = hidden // heads if keys is None else keys
-        check_sizes(keys=keys)
+        keys = keys_of_a_head(inputs, hidden, keys, heads)
         parts = jax.random.split(key, 6)
         bound = inputs**-0.5
         self.key, self.value, self.query = (

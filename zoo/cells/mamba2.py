@@ -1,7 +1,5 @@
 """State space duality: a matrix memory with one decay for each head."""
 
-import math
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,7 @@ import rtrl
 import scan
 from zoo.kinds import AbstractOuterProductCell
 from zoo.memory import State
-from zoo.parts import Linear, check_heads, check_sizes, linear_weights
+from zoo.parts import Linear, check_heads, check_sizes, linear_weights, step_biases
 from zoo.registry import register
 
 
@@ -64,12 +62,10 @@ class Mamba2(AbstractOuterProductCell):
         self.value = linear_weights(keys[0], (hidden, inputs), inputs)
         self.key = linear_weights(keys[1], (states, inputs), inputs)
         self.query = linear_weights(keys[2], (states, inputs), inputs)
-        ends = math.log(0.001), math.log(0.1)
-        step = jnp.exp(jax.random.uniform(keys[3], (heads,), minval=ends[0], maxval=ends[1]))
         self.time_step = eqx.tree_at(
             lambda linear: linear.bias,
             Linear(inputs, heads, key=keys[4]),
-            step + jnp.log(-jnp.expm1(-step)),  # softplus of it is the step
+            step_biases(keys[3], heads),
         )
         self.a_log = jnp.log(jax.random.uniform(keys[5], (heads,), minval=1.0, maxval=16.0))
         self.d = jnp.ones(heads)

@@ -13,10 +13,9 @@ from zoo.cell import AbstractCell
 from zoo.parts import (
     NOTHING,
     Linear,
-    check_heads,
-    check_sizes,
     decayed,
     decaying_maximum,
+    keys_of_a_head,
     linear_weights,
 )
 from zoo.registry import register
@@ -59,10 +58,7 @@ class MLSTM(AbstractCell):
         - `keys`: width of a head's keys and queries; that of its values by default.
         - `heads`: a divisor of `hidden`; each has its part of the values.
         """
-        check_sizes(inputs=inputs, hidden=hidden)
-        check_heads(hidden, heads)
-        keys = hidden // heads if keys is None else keys
-        check_sizes(keys=keys)
+        keys = keys_of_a_head(inputs, hidden, keys, heads)
         parts = jax.random.split(key, 5)
         self.gates = linear_weights(parts[0], (2 * heads, inputs), inputs)
         self.gates_bias = jnp.repeat(jnp.array([0.0, 3.0]), heads)

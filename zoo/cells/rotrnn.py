@@ -114,9 +114,6 @@ class _RotRNNStepper(AbstractStepper):
     m: Complex[Array, "hidden inputs"]
     output: Float[Array, "outputs size"]
 
-    def cache(self, state: State) -> State:
-        return state
-
     def step(
         self, cache: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
@@ -125,9 +122,6 @@ class _RotRNNStepper(AbstractStepper):
         state = scan.reset(begin, jnp.zeros_like(cache), cache)
         state = self.a * state + drive(self.m, x[None])[0]
         return state, _coordinates(state) @ self.output.T + memory.d(x)
-
-    def state(self, cache: State) -> State:
-        return cache
 
 
 def _coordinates(state):

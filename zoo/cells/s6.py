@@ -1,7 +1,5 @@
 """Selective state space model."""
 
-import math
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import check_sizes, linear_weights
+from zoo.parts import check_sizes, linear_weights, step_biases
 from zoo.registry import register
 
 
@@ -80,9 +78,7 @@ class S6(AbstractTwoAxisCell):
         self.input = linear_weights(keys[0], (hidden, inputs), inputs)
         self.step_down = linear_weights(keys[1], (rank, width), width)
         self.step_up = linear_weights(keys[2], (hidden, rank), rank)
-        ends = math.log(0.001), math.log(0.1)
-        step = jnp.exp(jax.random.uniform(keys[3], (hidden,), minval=ends[0], maxval=ends[1]))
-        self.step_bias = step + jnp.log(-jnp.expm1(-step))  # softplus of it is the step
+        self.step_bias = step_biases(keys[3], hidden)
         self.b = linear_weights(keys[4], (states, width), width)
         self.c = linear_weights(keys[5], (states, width), width)
         self.d = jnp.ones(hidden)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractAttentiveLayer, AbstractAttentiveMemory
-from zoo.parts import Linear, check_sizes
+from zoo.parts import Linear, check_heads, check_sizes
 from zoo.registry import register
 
 
@@ -84,8 +84,7 @@ class Transformer(AbstractAttentiveMemory):
         - `window`: steps that a layer attends to, the present one among them.
         """
         check_sizes(inputs=inputs, hidden=hidden, depth=depth, heads=heads, window=window)
-        if hidden % heads:
-            raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
+        check_heads(hidden, heads)
         keys = jax.random.split(key, depth + 1)
         self.embed = Linear(inputs, hidden, key=keys[0])
         self.layers = tuple(_Layer(hidden, heads, window, k) for k in keys[1:])

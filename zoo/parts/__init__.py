@@ -6,6 +6,7 @@ from zoo.parts.attention import attention_of_last as attention_of_last
 from zoo.parts.checks import check_counts as check_counts
 from zoo.parts.checks import check_heads as check_heads
 from zoo.parts.checks import check_sizes as check_sizes
+from zoo.parts.checks import keys_of_a_head as keys_of_a_head
 from zoo.parts.delta_rule import overwritten as overwritten
 from zoo.parts.delta_rule import overwritten_reads as overwritten_reads
 from zoo.parts.delta_rule import overwritten_states as overwritten_states
@@ -24,6 +25,7 @@ from zoo.parts.stabilizers import decayed as decayed
 from zoo.parts.stabilizers import decaying_maximum as decaying_maximum
 from zoo.parts.times import signal_and_time as signal_and_time
 from zoo.parts.times import signals as signals
+from zoo.parts.times import step_biases as step_biases
 from zoo.parts.times import time_constants as time_constants
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "decaying_maximum",
     "discretize",
     "join",
+    "keys_of_a_head",
     "linear_weights",
     "overwritten",
     "overwritten_reads",
@@ -49,6 +52,7 @@ __all__ = [
     "signal_and_time",
     "signals",
     "sinusoids",
+    "step_biases",
     "time_constants",
     "to_complex",
     "unit",

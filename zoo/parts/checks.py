@@ -38,6 +38,15 @@ def check_heads(hidden: int, heads: int) -> None:
         raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
 
 
+def keys_of_a_head(inputs: int, hidden: int, keys: int | None, heads: int) -> int:
+    """The width of a head's keys, that of its values by default; `ValueError` for wrong sizes."""
+    check_sizes(inputs=inputs, hidden=hidden)
+    check_heads(hidden, heads)
+    keys = hidden // heads if keys is None else keys
+    check_sizes(keys=keys)
+    return keys
+
+
 def shown(value: Any, width: int = 60) -> str:
     """Write a value in one line for an error, however large it is."""
     try:

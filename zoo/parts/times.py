@@ -61,3 +61,10 @@ def time_constants(
             f"`tau_min` (={tau_min}) and `tau_max` (={tau_max}) must obey 0 < tau_min <= tau_max."
         )
     return jax.random.uniform(key, (hidden,), minval=math.log(tau_min), maxval=math.log(tau_max))
+
+
+def step_biases(key: Array, count: int) -> Float[Array, " count"]:
+    """Numbers whose softplus is a step of time, with a uniform logarithm from 0.001 to 0.1."""
+    ends = math.log(0.001), math.log(0.1)
+    step = jnp.exp(jax.random.uniform(key, (count,), minval=ends[0], maxval=ends[1]))
+    return step + jnp.log(-jnp.expm1(-step))

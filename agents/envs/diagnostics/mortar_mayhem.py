@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.lookup import at
 from ..core.one_end import OneEnd
 
 STAY, UP, RIGHT, DOWN, LEFT = range(5)
@@ -128,7 +129,7 @@ class MortarMayhem(OneEnd[Any, EnvParams], BaseEnvironment):
         follows = state.time >= self.length
         cell = state.row, state.column
         went = self._moved(cell, jnp.asarray(action, jnp.int32))
-        told = self._moved(cell, self._command(state, state.time - self.length))
+        told = self._moved(cell, at(state.time - self.length, state.commands))
         right = (went[0] == told[0]) & (went[1] == told[1])
         row, column = (jnp.where(follows, new, old) for new, old in zip(went, cell, strict=True))
         after = EnvState(
@@ -151,11 +152,6 @@ class MortarMayhem(OneEnd[Any, EnvParams], BaseEnvironment):
         row = jnp.where(inside, cell[0] + jnp.asarray(_ROWS)[command], cell[0])
         return row, jnp.where(inside, cell[1] + jnp.asarray(_COLUMNS)[command], cell[1])
 
-    def _command(self, state: EnvState, number: Int[Array, ""]) -> Int32[Array, ""]:
-        # A sum, not an index, because it fuses with its neighbors.
-        here = jnp.arange(self.length, dtype=jnp.int32) == number
-        return jnp.sum(jnp.where(here, state.commands, 0), dtype=jnp.int32)
-
     def _observe(self, state: EnvState) -> Int32[Array, ""]:
         cell = COMMANDS + state.row * self.size + state.column
-        return jnp.where(state.time < self.length, self._command(state, state.time), cell)
+        return jnp.where(state.time < self.length, at(state.time, state.commands), cell)

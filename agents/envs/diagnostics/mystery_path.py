@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.lookup import at
 from ..core.one_end import OneEnd
 
 
@@ -98,9 +99,7 @@ class MysteryPath(OneEnd[Any, EnvParams], BaseEnvironment):
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Step to a row of the next column."""
-        # A sum, not an index, because it fuses with its neighbors.
-        here = jnp.arange(self.length, dtype=jnp.int32) == state.column
-        holds = action == jnp.sum(jnp.where(here, state.path, 0), dtype=jnp.int32)
+        holds = action == at(state.column, state.path)
         after = EnvState(
             time=state.time + 1,
             column=jnp.where(holds, state.column + 1, 0),

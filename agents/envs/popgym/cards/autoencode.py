@@ -7,8 +7,9 @@ from flax import struct
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
+from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
-from .card_game import SUITS, CardGame, at, deal, full_deck
+from .card_game import SUITS, CardGame, deal, full_deck
 
 
 @struct.dataclass

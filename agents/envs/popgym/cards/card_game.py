@@ -80,12 +80,6 @@ def deal(
     return kind, remaining - jax.nn.one_hot(kind, remaining.shape[-1], dtype=jnp.int32)
 
 
-def at(place: Int32[Array, ""], values: Int32[Array, " places"]) -> Int32[Array, ""]:
-    """Look a value up by its place; out of range it is 0."""
-    here = jnp.arange(values.size, dtype=jnp.int32) == place
-    return jnp.where(here, values, 0).sum(dtype=jnp.int32)
-
-
 class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
     """Abstract: a game of naming something at every step until the deck is dealt out.
 

@@ -12,8 +12,9 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least
+from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
-from .card_game import CARDS_PER_DECK, at, check_kinds, deal, full_deck
+from .card_game import CARDS_PER_DECK, check_kinds, deal, full_deck
 
 
 @struct.dataclass

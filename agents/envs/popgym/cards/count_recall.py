@@ -8,12 +8,12 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
 from ...core.checks import check_at_least
+from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
 from .card_game import (
     CARDS_PER_DECK,
     KINDS,
     CardGame,
-    at,
     check_kinds,
     deal,
     full_deck,

@@ -9,7 +9,8 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
 from ...core.checks import check_integer
-from .card_game import CARDS_PER_DECK, SUITS, CardGame, at, deal, full_deck
+from ...core.lookup import at
+from .card_game import CARDS_PER_DECK, SUITS, CardGame, deal, full_deck
 
 
 @struct.dataclass

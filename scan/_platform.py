@@ -67,4 +67,8 @@ def chunks_or_states(
     time = len(jax.tree.leaves(arguments[1])[0])
     if method != "auto" or time < FEWEST_STEPS:
         return states(*arguments)
-    return jax.lax.platform_dependent(*arguments, cpu=chunks, default=states)
+    # In functions of its own, because JAX hashes what it is given here, and a bound method of a
+    # module with tracers has no hash.
+    return jax.lax.platform_dependent(
+        *arguments, cpu=lambda *a: chunks(*a), default=lambda *a: states(*a)
+    )

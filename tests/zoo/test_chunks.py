@@ -54,6 +54,24 @@ def test_chunks_have_the_values_and_gradients_of_the_loop(name):
     forms.assert_close((end, ys[5:]), (out[0], out[1][5:]))
 
 
+def test_long_sequences_take_chunks_by_themselves():
+    memory = zoo.get("linear_attention", hidden=4, inputs=3)
+    xs = jax.random.normal(jax.random.key(0), (40, 3))
+
+    def gradient(method):
+        def loss(memory):
+            return (memory.scan(memory.init_state(), xs, method=method)[1] ** 2).sum()
+
+        return eqx.filter_jit(eqx.filter_grad(loss))
+
+    forms.assert_close(gradient("auto")(memory), gradient("sequential")(memory))
+    auto, chunks, loop = (
+        gradient(method).lower(memory).compile().compiled.cost_analysis()["flops"]
+        for method in ("auto", "chunks", "sequential")
+    )
+    assert auto == chunks != loop
+
+
 @pytest.mark.parametrize("name", ["linear_attention", "mlstm", "deltanet"])
 def test_heads_divide_the_width(name):
     with pytest.raises(ValueError, match=r"`heads` \(=3\) must divide `hidden` \(=4\)"):

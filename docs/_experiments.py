@@ -34,8 +34,10 @@ def page(name: str) -> str:
     """What is compared, the verdicts, and the scores of every variant."""
     experiment, rows = experiments.load(name), _rows(name)
     steps, seeds = max(row.steps for row in rows), 1 + max(row.seed for row in rows)
+    costs = experiment.kind == "cost"
+    size = f"{seeds} {'measurements' if costs else 'seeds'} of {steps:,} steps"
     lines = [
-        f"**{experiment.question}** {experiment.source}. Here {seeds} seeds of {steps:,} steps.",
+        f"**{experiment.question}** {experiment.source}. Here {size}.",
         "",
         experiment.differs,
         "",
@@ -45,14 +47,15 @@ def page(name: str) -> str:
     for claim, verdict in experiments.verdicts(experiment, rows):
         ends = f"{verdict.low:.3f} to {verdict.high:.3f}"
         lines.append(f"| {claim.text} | **{verdict.outcome}** | {verdict.value:.3f} | {ends} |")
-    lines += ["", "Mean over seeds, with the 95 % interval by Student's t:", ""]
+    over = f"{experiment.metric}, mean over measurements" if costs else "Mean over seeds"
+    lines += ["", f"{over}, with the 95 % interval by Student's t:", ""]
     environments = list(experiment.environments)
     tuned = any(row.settings for row in rows)
     head = ["variant", *["tuned"] * tuned, "measure", *environments]
     lines += [_line(head), _line(["---"] * len(head))]
     for variant in experiment.variants:
         own = [row for row in rows if row.variant == variant]
-        for measure in ("final", "area"):
+        for measure in (experiment.measure,) if costs else ("final", "area"):
             cells = [_cell(own, measure, environment) for environment in environments]
             settings = [own[0].settings] * tuned
             lines.append(_line([variant, *settings, measure, *cells]))
@@ -60,18 +63,18 @@ def page(name: str) -> str:
 
 
 def figure(name: str) -> str:
-    """Every seed as a dot, and the mean with its interval: a part for each environment."""
+    """Every seed as a dot, and the mean with its interval: a part for each environment.
+
+    Where the experiment says over which axis, means and intervals are lines over it."""
     experiment, rows = experiments.load(name), _rows(name)
+    if experiment.lines:
+        return _lines(experiment, rows)
     variants, environments = list(experiment.variants), list(experiment.environments)
     size = (7, 0.6 + 0.27 * len(variants))
     fig, parts = plt.subplots(1, len(environments), figsize=size, sharey=True, squeeze=False)
     for axes, environment in zip(parts[0], environments, strict=True):
         for place, variant in enumerate(variants):
-            own = [
-                getattr(row, experiment.measure)
-                for row in rows
-                if (row.variant, row.environment) == (variant, environment)
-            ]
+            own = _scores(experiment, rows, variant, environment)
             mean, low, high = (x[0] for x in spread(np.array([own])))
             axes.plot(own, [place] * len(own), "o", color="C0", alpha=0.35, markersize=4)
             axes.plot([low, high], [place] * 2, color="C1")
@@ -81,6 +84,41 @@ def figure(name: str) -> str:
         axes.set_yticks(range(len(variants)), variants)
     parts[0][0].invert_yaxis()
     return picture(fig, f"Scores of every variant of {name}: seeds, mean and interval.")
+
+
+def _lines(experiment, rows) -> str:
+    """Means with their intervals over an axis: a part for each environment."""
+    labels, lines = list(experiment.environments), experiment.lines
+    fig, parts = plt.subplots(1, len(labels), figsize=(7, 3), sharey=True, squeeze=False)
+    for axes, environment in zip(parts[0], labels, strict=True):
+        for label, variants in lines.of.items():
+            drawn = [
+                [x[0] for x in spread(np.array([_scores(experiment, rows, variant, environment)]))]
+                for variant in variants.values()
+            ]
+            means, low, high = np.array(drawn).T
+            [curve] = axes.plot(list(variants), means, "o-", label=label, markersize=4)
+            axes.fill_between(list(variants), low, high, color=curve.get_color(), alpha=0.2)
+        ticks = sorted({x for variants in lines.of.values() for x in variants})
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+        axes.minorticks_off()
+        axes.set_yscale("log" if lines.log else "linear")
+        axes.set_title(environment, fontsize=10)
+        axes.set_xlabel(lines.axis)
+    parts[0][0].set_ylabel(experiment.metric)
+    parts[0][-1].legend(fontsize=8)
+    return picture(
+        fig, f"{experiment.metric}, {experiment.measure}, over {lines.axis}: mean and interval."
+    )
+
+
+def _scores(experiment, rows, variant, environment) -> list[float]:
+    return [
+        getattr(row, experiment.measure)
+        for row in rows
+        if (row.variant, row.environment) == (variant, environment)
+    ]
 
 
 def _line(cells) -> str:

@@ -95,6 +95,16 @@ def enumerate_game(env: Any, params: Any) -> Game:
     )
 
 
+@jax.custom_batching.sequential_vmap
+def _solve(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Solve a linear system; of several seeds one after the other.
+
+    On a CPU, jaxlib shares a batch of factorizations among the threads of a pool and waits for them
+    on a thread of the same pool: two batches at once, on two threads, wait for ever.
+    """
+    return jnp.linalg.solve(matrix, right)
+
+
 def _zero_where(flag: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(flag.reshape(flag.shape + (1,) * (x.ndim - flag.ndim)), 0, x)
 
@@ -183,8 +193,8 @@ class IdealPolicyIteration(AbstractAgent):
         moves = jnp.zeros((count, count), policy.dtype)
         moves = moves.at[state[:, None], following].add(chance, mode="drop")
         identity = jnp.eye(count, dtype=policy.dtype)
-        v = jnp.linalg.solve(identity - self.discount * moves, jnp.sum(chance * reward, 1))
-        visits = jnp.linalg.solve(identity - moves.T, identity[0])
+        v = _solve(identity - self.discount * moves, jnp.sum(chance * reward, 1))
+        visits = _solve(identity - moves.T, identity[0])
         q = reward + self.discount * v.at[following].get(mode="fill", fill_value=0)
         shape = (policy.shape[0], actions)
         summed = jnp.zeros(shape, policy.dtype).at[row].add(visits[:, None] * q)

@@ -1,7 +1,7 @@
 """Comparisons as data: what is compared, what is claimed, and what came of it."""
 
-from agents.experiments.claims import AbstractClaim, Alike, Better, Reaches, Verdict
-from agents.experiments.experiment import Experiment, Scale
+from agents.experiments.claims import AbstractClaim, Alike, Better, Ratio, Reaches, Verdict
+from agents.experiments.experiment import Experiment, Lines, Scale
 from agents.experiments.registry import load, names
 from agents.experiments.results import Row, read_rows, scores, verdicts
 from agents.experiments.runner import run
@@ -11,6 +11,8 @@ __all__ = [
     "Alike",
     "Better",
     "Experiment",
+    "Lines",
+    "Ratio",
     "Reaches",
     "Row",
     "Scale",

@@ -126,6 +126,28 @@ class Reaches(AbstractClaim):
         return _above(low, high, self.value)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ratio(AbstractClaim):
+    """One variant's average over another's lies between two numbers."""
+
+    one: str
+    other: str
+    above: float = 0.0
+    below: float = float("inf")
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return self.one, self.other
+
+    def measure(self, scores: Scores) -> tuple[float, float, float]:
+        return bootstrap(lambda a, b: mean(a) / mean(b), scores[self.one], scores[self.other])
+
+    def holds(self, low: float, high: float) -> bool | None:
+        if low > self.above and high < self.below:
+            return True
+        return False if high <= self.above or low >= self.below else None
+
+
 def _difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
     return bootstrap(lambda a, b: mean(a) - mean(b), one, other)
 

@@ -1,7 +1,7 @@
 """An experiment as data: what is compared, on what, how long, and what is claimed of it."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,6 +11,8 @@ from agents.experiments.claims import AbstractClaim
 
 Settings = Mapping[str, Any]
 Measure = Literal["final", "best", "area"]
+Kind = Literal["training", "cost"]
+COSTS = ("microseconds per step", "megabytes")
 
 
 @dataclass(frozen=True)
@@ -19,14 +21,31 @@ class Scale:
 
     **Attributes:**
 
-    - `steps`: environment steps of each seed.
-    - `seeds`: seeds of every variant that are reported.
+    - `steps`: environment steps of each seed, or of each measurement.
+    - `seeds`: seeds of every variant that are reported, or measurements.
     - `tuning_seeds`: others, by which settings are chosen where an experiment tunes any.
     """
 
     steps: int
     seeds: int
     tuning_seeds: int = 2
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A figure of scores over a number that variants differ in.
+
+    **Attributes:**
+
+    - `axis`: what that number is.
+    - `of`: by a line's label, the variant at each number; one that does not depend on it stands at
+      several.
+    - `log`: whether scores are on a logarithmic axis too.
+    """
+
+    axis: str
+    of: Mapping[str, Mapping[int, str]]
+    log: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +63,10 @@ class Experiment:
     """What is compared, in one sentence."""
     source: str
     """The paper and its figure or table, or that it is ours."""
+    kind: Kind = "training"
+    """Whether variants are trained, or what their iterations cost is measured."""
     algorithm: str
-    """The agent's name, such as `"ppo"`."""
+    """The agent's name, such as `"ppo"`; `algorithm` among the settings of a variant goes first."""
     base: Settings = field(default_factory=dict)
     """Settings of all runs."""
     environments: Mapping[str, Settings]
@@ -61,31 +82,42 @@ class Experiment:
     measure: Measure = "final"
     """What scores are: the last tenth of the curve, its best point, or the mean of all points."""
     metric: str = "return"
-    """The metric of the curve."""
+    """The metric of the curve; of costs `"microseconds per step"` or `"megabytes"`."""
     falls: bool = False
     """Whether less of the metric is better, so that scores are its negative."""
+    lines: Lines | None = None
+    """What the figure shows over which axis; by default a row for each variant."""
     differs: str = ""
     """What differs from the source."""
 
     def __post_init__(self):
         for claim in self.claims:
-            known = (claim.variants, self.variants), (claim.environments, self.environments)
-            for labels, existing in known:
-                for label in labels:
-                    if label not in existing:
-                        raise ValueError(
-                            f"`claims` of {self.name!r} name {label!r}, which must be one of "
-                            f"{', '.join(existing)}."
-                        )
+            self._check_known("claims", claim.variants, self.variants)
+            self._check_known("claims", claim.environments, self.environments)
+        for line in self.lines.of.values() if self.lines else ():
+            self._check_known("lines", line.values(), self.variants)
+        if self.kind == "cost" and (self.metric not in COSTS or self.tune):
+            raise ValueError(
+                f"`metric` (={self.metric!r}) of {self.name!r} must be one of {', '.join(COSTS)}, "
+                "and nothing tuned, where costs are measured."
+            )
         if not {"quick", "small"} <= set(self.scales):
             raise ValueError(
                 f"`scales` (={sorted(self.scales)}) of {self.name!r} must have quick and small."
             )
 
+    def _check_known(self, field: str, labels: Iterable[str], known: Iterable[str]) -> None:
+        for label in labels:
+            if label not in known:
+                raise ValueError(
+                    f"`{field}` of {self.name!r} name {label!r}, which must be one of "
+                    f"{', '.join(known)}."
+                )
+
     def agent(self, environment: str, variant: str, tuned: Settings) -> AbstractAgent:
         """Return the agent of one run."""
         merged = {**self.base, **self.environments[environment], **self.variants[variant], **tuned}
-        return agent_class(self.algorithm)(**merged)
+        return agent_class(merged.pop("algorithm", self.algorithm))(**merged)
 
     def candidates(self) -> Iterator[dict[str, Any]]:
         """Return every combination of the settings that are tuned; one that is empty without."""

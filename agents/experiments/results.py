@@ -27,6 +27,8 @@ class Row:
     - `final`: the mean of the last tenth of the curve.
     - `best`: its best point, which looks the better the more points there are.
     - `area`: the mean of all points.
+
+    Of costs, `seed` is the number of the measurement, and the three are what `cost_rows` says.
     """
 
     environment: str

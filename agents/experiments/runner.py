@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Settings
 from agents.experiments.results import RESULTS, Row, rows_of, write_rows
 from agents.running.checkpoint import progress_of, read_header
@@ -31,7 +32,8 @@ def run(
 
     The folder holds a run's folder for each environment and variant, below `runs/`, with what was
     tuned below `tuning/`; `results.csv`; and a picture of the curves for each environment. A run
-    that is there and whole is not run again; one that was stopped goes on.
+    that is there and whole is not run again; one that was stopped goes on. Costs are measured
+    anew, and there is no more than the table.
 
     **Arguments:**
 
@@ -42,7 +44,7 @@ def run(
 
     **Returns:**
 
-    The table: a row for each seed.
+    The table: a row for each seed, or for each measurement.
 
     **Raises:**
 
@@ -51,6 +53,11 @@ def run(
     if scale not in experiment.scales:
         raise ValueError(f"`scale` (={scale!r}) must be one of {', '.join(experiment.scales)}.")
     size, out = experiment.scales[scale], Path(out)
+    if experiment.kind == "cost":
+        out.mkdir(parents=True, exist_ok=True)
+        rows = cost_rows(experiment, size, say)
+        write_rows(out / RESULTS, rows)
+        return rows
 
     def rows_for(
         environment: str, variant: str, tuned: Settings, folder: Path, seeds: int, seed: int

@@ -7,9 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
+import agents
 from agents import experiments
 from agents.cli import main
-from agents.experiments import Alike, Better, Experiment, Reaches, Scale
+from agents.experiments import Alike, Better, Experiment, Lines, Ratio, Reaches, Scale
 from agents.running.folder import CHECKPOINT
 
 LENGTHS = {"short": {"env_options": {"length": 1}}, "long": {"env_options": {"length": 2}}}
@@ -93,6 +94,15 @@ def spread(center, seeds=4):
             "not reproduced",
         ),
         (Alike(text="", one="a", other="b", within=0.1), spread(1.0), spread(0.9), "not settled"),
+        (Ratio(text="", one="a", other="b", above=1.5), spread(2.0), spread(1.0), "reproduced"),
+        (Ratio(text="", one="a", other="b", below=1.5), spread(2.0), spread(1.0), "not reproduced"),
+        (Ratio(text="", one="a", other="b", above=1.0), spread(1.0), spread(1.0), "not settled"),
+        (
+            Ratio(text="", one="a", other="b", above=2.5),
+            spread(-2.0),
+            spread(-1.0),
+            "not reproduced",
+        ),
         (Reaches(text="", variant="a", value=0.9), spread(1.0), spread(0.0), "reproduced"),
         (Reaches(text="", variant="a", value=2.0), spread(1.0), spread(0.0), "not reproduced"),
     ],
@@ -101,9 +111,49 @@ def test_a_verdict_needs_the_whole_interval(claim, one, other, outcome):
     assert claim.judge({"a": one, "b": other}).outcome == outcome
 
 
+def test_costs_are_measured_with_the_same_command(tmp_path):
+    costs = dataclasses.replace(
+        TINY,
+        kind="cost",
+        tune={},
+        metric="megabytes",
+        variants={"large": {"rollout_length": 1000}, "small": {"rollout_length": 1}},
+        environments={"recall": {"env": "recall"}},
+        claims=(),
+    )
+    rows = experiments.run(costs, tmp_path, scale="quick")
+    assert [row.seed for row in rows] == [0, 0, 1, 1, 2, 2]
+    assert len({row.final for row in rows if row.variant == "large"}) == 1
+    first = {row.variant: row for row in rows}
+    assert first["large"].final > first["small"].final > 0
+    assert (first["large"].steps, first["small"].steps) == (1000, 200)
+    assert experiments.read_rows(tmp_path / "results.csv")[0].variant == "large"
+    times = dataclasses.replace(costs, metric="microseconds per step", measure="best")
+    rows = experiments.run(times, tmp_path, scale="quick")
+    assert all(0 < row.best <= row.final for row in rows)
+    # A step at a time is dispatched a step at a time.
+    scores = experiments.scores(times, rows)
+    assert scores["small"].mean() > 5 * scores["large"].mean()
+
+
+def test_a_variant_may_name_another_algorithm():
+    mixed = dataclasses.replace(
+        TINY,
+        variants={**TINY.variants, "n-step": {"algorithm": "tabular_actor_critic", "updates": 4}},
+        base={"env": "t_maze"},
+        tune={},
+    )
+    assert type(mixed.agent("long", "n-step", {})) is agents.TabularActorCritic
+    assert type(mixed.agent("long", "one", {})) is agents.Tabular
+
+
 def test_what_cannot_be_judged_is_refused():
     with pytest.raises(ValueError, match=r"`claims` of 'tiny' name 'c', which must be one of one"):
         dataclasses.replace(TINY, claims=(Reaches(text="", variant="c", value=0.0),))
+    with pytest.raises(ValueError, match=r"`lines` of 'tiny' name 'c', which must be one of one"):
+        dataclasses.replace(TINY, lines=Lines("x", {"line": {1: "one", 2: "c"}}))
+    with pytest.raises(ValueError, match=r"`metric` \(='return'\) of 'tiny' must be one of micro"):
+        dataclasses.replace(TINY, kind="cost", tune={})
     with pytest.raises(ValueError, match=r"`scales` \(=\['small'\]\) of 'tiny' must have quick"):
         dataclasses.replace(TINY, scales={"small": Scale(1, 1)})
     with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*'staleness'"):

@@ -100,6 +100,20 @@ def test_values_are_those_of_all_sequences_played():
     np.testing.assert_allclose(q[met], total[met] / weight[met, None], rtol=1e-6, atol=1e-9)
 
 
+def test_seeds_side_by_side_do_the_same():
+    agent = ideal("recall_four", "B5")
+
+    @jax.jit
+    @jax.vmap
+    def run(key):
+        return jax.lax.scan(lambda s, _: agent.iterate(s), agent.init(key=key), length=50)[1]
+
+    # Batches of factorizations side by side would wait for each other for ever on two threads.
+    returns = np.asarray(run(jax.random.split(jax.random.key(0), 3)).episodes["return"])
+    np.testing.assert_array_equal(returns, returns[:1].repeat(3, 0))
+    assert returns[0, -1] > returns[0, 0]
+
+
 @pytest.mark.slow
 def test_it_trains_from_the_command_line_and_can_be_played(tmp_path):
     from agents.cli import main

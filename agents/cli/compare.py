@@ -1,5 +1,6 @@
 """`python -m agents compare`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +18,7 @@ class Compare(Command):
     values; beside them the mean over seeds of the best point, and of the whole curve."""
 
     runs: named.Runs
-    """The runs' folders."""
+    """The runs' folders; that of a sweep stands for all of its runs."""
     out: Path = Path("comparison.png")
     """The figure to write."""
     metric: str | None = None
@@ -45,19 +46,20 @@ class Compare(Command):
         from agents.running.scalars import default_metric, read_scalars
         from agents.running.statistics import smooth
 
-        labels = self.labels or named.labels(self.runs)
-        if len(set(labels)) != len(self.runs):
+        folders = named.with_sweeps(self.runs)
+        labels = self.labels or named.labels(folders)
+        if len(set(labels)) != len(folders):
             raise ValueError(
                 f"--labels ({', '.join(labels)}) must be one different name for each of the "
-                f"{len(self.runs)} runs"
+                f"{len(folders)} runs"
             )
         ends = [run for run in (self.gain_from, self.gain_to) if run is not None]
         if len(ends) == 1:
             raise ValueError("--gain-from and --gain-to have a meaning only together")
-        runs = dict(zip(labels, self.runs, strict=True))
+        runs = dict(zip(labels, folders, strict=True))
         scalars = {label: read_scalars(folder) for label, folder in runs.items()}
         metric = self.metric or default_metric([*scalars.values(), *map(read_scalars, ends)])
-        gains = self._gains(metric)
+        gains = self._gains(folders, metric)
         options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
         learning_curve(runs, self.out, **options)
         for environment, outlines in by_environment(runs).items():
@@ -77,7 +79,7 @@ class Compare(Command):
             console.print(rows)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
 
-    def _gains(self, metric: str) -> dict[Path, tuple[str]]:
+    def _gains(self, runs: Sequence[Path], metric: str) -> dict[Path, tuple[str]]:
         """The memory gain of each run in words; nothing where none is asked for."""
         if self.gain_from is None or self.gain_to is None:
             return {}
@@ -85,5 +87,5 @@ class Compare(Command):
         from agents.running.gain import memory_gains
 
         options = {"metric": metric, "smoothing": self.smoothing, "statistic": self.statistic}
-        gains = memory_gains(self.runs, self.gain_from, self.gain_to, **options)
-        return {run: (with_ends(*gain),) for run, gain in zip(self.runs, gains, strict=True)}
+        gains = memory_gains(runs, self.gain_from, self.gain_to, **options)
+        return {run: (with_ends(*gain),) for run, gain in zip(runs, gains, strict=True)}

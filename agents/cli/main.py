@@ -1,10 +1,10 @@
-"""The command line: train, evaluate, play, compare, experiment, watch, analyze, envs, cells.
+"""The command line: train, sweep, evaluate, play, compare, experiment, watch, analyze,
+envs, cells.
 
 It speaks before it imports what takes seconds: commands import JAX and what needs it where they are
 called, and only `train` to read its words, because its options are an agent's fields.
 """
 
-import argparse
 import importlib
 import io
 import os
@@ -26,33 +26,35 @@ from agents.cli.envs import Envs
 from agents.cli.evaluate import Evaluate
 from agents.cli.experiment import Experiment
 from agents.cli.play import Play
+from agents.cli.sweep import Sweep, parse_sweep
 from agents.cli.train import train_command, untold_train_command
 from agents.cli.watch import Watch
-from agents.cli.words import in_flags
-from agents.running.errors import TrainingDiverged, TrainingInterrupted
+from agents.cli.words import early, in_flags
+from agents.running.errors import RunsFailed, TrainingDiverged, TrainingInterrupted
 
-_SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "analyze")
+_SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "analyze", "sweep")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line on words, the process's by default, and return the exit code.
 
-    It is 0; 2 after an error of the user's, which is one message on stderr; 130 after Ctrl-C and
-    143 after SIGTERM, once a checkpoint is written. Errors in the program itself are raised as they
-    are; so are all with `TRACE_ZOO_TRACEBACK=1` in the environment.
+    It is 0; 2 after an error of the user's, which is one message on stderr; 1 after a sweep of
+    which runs failed; 130 after Ctrl-C and 143 after SIGTERM, once a checkpoint is written. Errors
+    in the program itself are raised as they are; so are all with `TRACE_ZOO_TRACEBACK=1` in the
+    environment.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # no training ends for want of a character
     errors = Console(stderr=True, soft_wrap=True)
-    early = _early(words)
+    told = early(words)
     if words[:1] == ["--version"]:
         print(versions())
         return 0
     command = None
     try:
-        if _greets(words, early.progress, errors):
+        if _greets(words, told.progress, errors):
             errors.print(f"trace-zoo {version()}: {words[0]} …", markup=False, highlight=False)
         command = parse_command(words)
         if getattr(command, "cache", False):
@@ -62,15 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.print(f"{stopped.where} To go on:\n{_again(words)}", markup=False, highlight=False)
         return 128 + stopped.number
     except KeyboardInterrupt:
-        left = _left(words, Path(early.out)) if words[:1] == ["train"] and early.out else ""
+        left = _left(words, Path(told.out)) if words[:1] == ["train"] and told.out else ""
         errors.print(f"stopped at once{left}", markup=False, highlight=False)
         return 130
-    except (ValueError, OSError, ImportError, MemoryError, TrainingDiverged) as error:
+    except (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, RunsFailed) as error:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
         message = in_flags(str(error), command)
         errors.print(message, style="bold red", markup=False, highlight=False)
-        return 2
+        return 1 if isinstance(error, RunsFailed) else 2
     return 0
 
 
@@ -84,17 +86,19 @@ def parse_command(words: Sequence[str]) -> Any:
     """
     # What is imported may register an algorithm, and the algorithm has the options: both are to be
     # known before the words can be read as a whole.
-    early = _early(words)
+    told = early(words)
     sys.path.insert(0, os.getcwd())  # a module of the user's stands where the command is given
     try:
-        for module in early.imports:
+        for module in told.imports:
             importlib.import_module(module)
     finally:
         sys.path.remove(os.getcwd())
+    if list(words[:1]) == ["sweep"]:
+        return parse_sweep(words[1:], f"{program()} sweep")
     typed = list(words[:1]) == ["train"]
-    train = train_command(early.algorithm, early.preset) if typed else untold_train_command()
+    train = train_command(told.algorithm, told.preset) if typed else untold_train_command()
     return tyro.cli(
-        Union[train, Evaluate, Play, Compare, Experiment, Watch, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
+        Union[train, Sweep, Evaluate, Play, Compare, Experiment, Watch, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
         prog=program(),
         description="Agents with memory: train them, evaluate them, compare them.\n\n"
         "--version tells the versions of this program and of what it runs on.",
@@ -120,16 +124,6 @@ def versions() -> str:
     """Return what to tell about the installation where something is wrong with it."""
     below = ", ".join(f"{name} {version(name)}" for name in ("jax", "equinox", "gymnax"))
     return f"trace-zoo {version()} (Python {sys.version.split()[0]}, {below})"
-
-
-def _early(words: Sequence[str]) -> argparse.Namespace:
-    """What has to be known before the words can be read as a whole."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    early.add_argument("--import", action="append", default=[], dest="imports")
-    for name, default in (("algorithm", "ppo"), ("preset", None), ("progress", "auto")):
-        early.add_argument(f"--{name}", default=default)
-    early.add_argument("--out")
-    return early.parse_known_args(list(words))[0]
 
 
 def _greets(words: Sequence[str], progress: str, errors: Console) -> bool:

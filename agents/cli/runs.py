@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from agents.sweeps.folder import RUNS, SWEEP, read_list
+
 Run = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
 Runs = tyro.conf.Positional[
     Annotated[
@@ -18,3 +20,25 @@ def labels(runs: Sequence[Path]) -> tuple[str, ...]:
     """Name runs by their folders, with the way there where two folders have one name."""
     names = tuple(run.resolve().name for run in runs)
     return names if len(set(names)) == len(names) else tuple(str(run) for run in runs)
+
+
+def with_sweeps(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """Put in the place of a sweep's folder those of its runs that have begun.
+
+    **Raises:**
+
+    `ValueError` for a sweep of which none has.
+    """
+    from agents.running.scalars import SCALARS
+
+    found: list[Path] = []
+    for folder in folders:
+        if not (folder / SWEEP).exists():
+            found.append(folder)
+            continue
+        runs = [folder / RUNS / name for name in read_list(folder)]
+        begun = [run for run in runs if (run / SCALARS).exists()]
+        if not begun:
+            raise ValueError(f"no run of the sweep in {folder} has begun")
+        found += begun
+    return tuple(found)

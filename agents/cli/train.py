@@ -88,7 +88,7 @@ def train_command(algorithm: str, preset: str | None = None) -> type:
             "Let the learning rate fall linearly to zero over --steps, which then cannot change on "
             "resuming."
         )
-        fields.append(("anneal", Annotated[Switch, tyro.conf.arg(help=words)], False))
+        fields.append(("anneal", Annotated[bool, tyro.conf.arg(help=words)], False))
 
     def run(self: Any, console: Console) -> None:
         _run(kind, self, console)
@@ -112,18 +112,29 @@ def untold_train_command() -> type:
     return made
 
 
+def agent_of(kind: "type[AbstractAgent]", command: Any) -> "AbstractAgent":
+    """Make the agent of a command that `train_command` made, and that was parsed.
+
+    **Raises:**
+
+    `ValueError` naming the setting that is wrong.
+    """
+    from agents.cli.options import make_agent
+
+    changed = {"anneal_steps": command.running.steps} if getattr(command, "anneal", False) else {}
+    return make_agent(kind, command.agent, **changed)
+
+
 def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
     import numpy as np
 
-    from agents.cli.options import make_agent
     from agents.cli.tables import interval
     from agents.running.train import train
 
     run: RunOptions = command.running
-    changed = {"anneal_steps": run.steps} if getattr(command, "anneal", False) else {}
     shown: Any = {"auto": True, "none": False}.get(run.progress, run.progress)
     result = train(
-        make_agent(kind, command.agent, **changed),
+        agent_of(kind, command),
         steps=run.steps,
         seeds=run.seeds,
         seed=run.seed,

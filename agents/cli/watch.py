@@ -3,12 +3,12 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from agents.cli.runs import Runs, labels
+from agents.cli.seen import Seen, look
 from agents.cli.words import Command, Count, Switch
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Watch(Command):
         with Live(console=console, auto_refresh=False) as live:
             while True:
                 began = time.monotonic()
-                seen = dict(zip(labels(self.runs), map(_look, self.runs), strict=True))
+                seen = dict(zip(labels(self.runs), map(look, self.runs), strict=True))
                 live.update(Group(*self._picture(seen, console)), refresh=True)
                 if self.once or all(run.state in ("complete", "stopped") for run in seen.values()):
                     break
@@ -54,7 +54,7 @@ class Watch(Command):
         if not console.is_terminal:  # there the last picture has no end of line
             console.print()
 
-    def _picture(self, seen: "Mapping[str, _Seen]", console: Console) -> "list[Text]":
+    def _picture(self, seen: Mapping[str, Seen], console: Console) -> "list[Text]":
         """The title, the curves, and a line for each run."""
         import numpy as np
         from rich.text import Text
@@ -81,47 +81,6 @@ class Watch(Command):
         else:
             drawn = plot(curves, width=min(_MOST_WIDE, console.width - 1), height=height)
         return [title, *drawn, *legend(said)]
-
-
-class _Seen(NamedTuple):
-    """A run as its folder shows it."""
-
-    config: Mapping[str, Any]
-    scalars: "Scalars | None"
-    state: str
-
-    def told(self) -> str:
-        """How far it has come."""
-        done = int(self.scalars.env_steps[-1]) if self.scalars is not None else 0
-        planned = self.config.get("steps")
-        if not isinstance(planned, int) or not planned:
-            return f"{done:,} steps, {self.state}"
-        return f"{done:,} of {planned:,} steps, {100 * done // planned} %, {self.state}"
-
-
-def _look(folder: Path) -> _Seen:
-    """Look at a run.
-
-    **Raises:**
-
-    `ValueError` if the folder holds no run and no process is about to make one of it.
-    """
-    from agents.running.folder import has_writer
-    from agents.running.outline import read_config
-    from agents.running.scalars import SCALARS, read_scalars
-
-    # In this order: what ends in the meantime has its last rows written before.
-    written = has_writer(folder)
-    config = read_config(folder)
-    scalars = None
-    if not written or (folder / SCALARS).exists():
-        scalars = read_scalars(folder)
-        scalars = scalars if scalars.iteration.size else None
-    planned = config.get("steps")
-    if scalars is not None and isinstance(planned, int) and scalars.env_steps[-1] >= planned:
-        return _Seen(config, scalars, "complete")
-    begins = "compiling" if scalars is None else "training"
-    return _Seen(config, scalars, begins if written else "stopped")
 
 
 def _is_empty(run: "Scalars", metric: str) -> bool:

@@ -1,5 +1,6 @@
 """Words of the command line as values; nothing here takes long to import."""
 
+import argparse
 import ast
 import contextlib
 import dataclasses
@@ -79,6 +80,21 @@ class CompilingCommand(Command):
 
     cache: Switch = True
     """Keep compiled programs in the user's cache folder, and take them from there."""
+
+
+def early(words: Sequence[str]) -> argparse.Namespace:
+    """Read what has to be known before the words can be read as a whole.
+
+    **Returns:**
+
+    `imports`, `algorithm`, `preset`, `progress` and `out`, each as typed or its default.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--import", action="append", default=[], dest="imports")
+    for name, default in (("algorithm", "ppo"), ("preset", None), ("progress", "auto")):
+        parser.add_argument(f"--{name}", default=default)
+    parser.add_argument("--out")
+    return parser.parse_known_args(list(words))[0]
 
 
 def parse_options(texts: Sequence[str], flag: str) -> dict[str, Any]:

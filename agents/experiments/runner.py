@@ -11,7 +11,7 @@ from agents.experiments.experiment import Experiment, Settings
 from agents.experiments.results import RESULTS, Row, rows_of, write_rows
 from agents.running.checkpoint import progress_of, read_header
 from agents.running.curves import learning_curve
-from agents.running.folder import CHECKPOINT
+from agents.running.folder import CHECKPOINT, folder_name
 from agents.running.progress import Show
 from agents.running.train import train
 from zoo.annotations import checked
@@ -82,13 +82,13 @@ def run(
     for variant in experiment.variants:
         tuned = _tuned(experiment, variant, out, size.tuning_seeds, rows_for)
         for environment in experiment.environments:
-            folder = out / "runs" / _name(environment) / _name(variant)
+            folder = out / "runs" / folder_name(environment) / folder_name(variant)
             rows += rows_for(environment, variant, tuned, folder, size.seeds, REPORTED)
     write_rows(out / RESULTS, rows)
     for environment in experiment.environments:
-        parts = out / "runs" / _name(environment)
-        runs = {variant: parts / _name(variant) for variant in experiment.variants}
-        path = out / f"{_name(environment)}.png"
+        parts = out / "runs" / folder_name(environment)
+        runs = {variant: parts / folder_name(variant) for variant in experiment.variants}
+        path = out / f"{folder_name(environment)}.png"
         title = f"{experiment.name}: {environment}"
         learning_curve(runs, path, metric=experiment.metric, title=title)
     return rows
@@ -105,7 +105,7 @@ def _tuned(
     for number, candidate in enumerate(candidates):
         rows = []
         for environment in experiment.environments:
-            folder = out / "tuning" / _name(environment) / _name(variant) / str(number)
+            folder = out / "tuning" / folder_name(environment) / folder_name(variant) / str(number)
             rows += rows_for(environment, variant, candidate, folder, seeds, TUNING)
         means.append(np.mean([getattr(row, experiment.measure) for row in rows]))
     return candidates[int(np.argmin(means) if experiment.falls else np.argmax(means))]
@@ -115,8 +115,3 @@ def _done(folder: Path) -> int:
     """Iterations that a run's checkpoint holds; 0 without one."""
     path = folder / CHECKPOINT
     return progress_of(path, read_header(path).progress) if path.exists() else 0
-
-
-def _name(label: str) -> str:
-    """A label as the name of a folder."""
-    return "".join(c if c.isalnum() or c in "-.=" else "_" for c in label)

@@ -1,4 +1,4 @@
-"""Why training ends early."""
+"""Why training ends early, or not as it should."""
 
 
 class TrainingDiverged(RuntimeError):
@@ -17,3 +17,7 @@ class TrainingInterrupted(KeyboardInterrupt):
     def __init__(self, where: str, number: int):
         super().__init__(f"{where} Go on with resume=True.")
         self.where, self.number = where, number
+
+
+class RunsFailed(RuntimeError):
+    """Some runs of a sweep did not come to their end; the message names them and their logs."""

@@ -85,6 +85,11 @@ def sole_writer(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+def folder_name(label: str) -> str:
+    """Write a label as the name of a folder."""
+    return "".join(c if c.isalnum() or c in "-.=,+" else "_" for c in label)
+
+
 def has_writer(folder: Path) -> bool:
     """Tell whether a process writes to a folder now; also where the system does not let one see."""
     if not (folder / LOCK).exists():

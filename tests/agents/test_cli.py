@@ -393,11 +393,15 @@ def test_all_errors_keep_their_traceback_if_asked(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "evaluate", "play", "compare", "experiment", "analyze", "envs", "cells"]
+    "command",
+    [
+        *("train", "sweep", "sweep status", "evaluate", "play", "compare", "experiment", "analyze"),
+        *("envs", "cells"),
+    ],
 )
 def test_every_option_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert left.value.code == 0
     text = capsys.readouterr().out
     flags = re.findall(r"│ (--[a-z-]+)[^│]*│\n│ +([^│]*)│", text)

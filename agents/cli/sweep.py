@@ -1,0 +1,121 @@
+"""`python -m agents sweep`: its options, and what is checked before anything begins."""
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+
+from agents.cli.sweep_status import SweepStatus
+from agents.cli.words import Command, Count
+
+if TYPE_CHECKING:
+    from agents.sweeps.job import Job, Outcome
+
+GridFile = tyro.conf.Positional[
+    Annotated[str, tyro.conf.arg(metavar="[FILE]", help_behavior_hint="(TOML; default: none)")]
+]
+Axes = tyro.conf.UseAppendAction[
+    Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE,VALUE")]
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Command):
+    """Train an agent with every combination of some settings, each in a run of its own.
+
+    All other options are those of `train`, for all runs. What is there already is not run again:
+    the same command goes on after an interruption. `sweep status FOLDER` shows how far it is.
+    """
+
+    file: GridFile = ""
+    """Settings of all runs in its table [settings], lists of values in its table [grid]."""
+    grid: Axes = ()
+    """A setting and its values, such as learning_rate=1e-4,3e-4; may be given several times, for
+    every combination."""
+    out: Path
+    """The folder for all of it: the runs are in OUT/runs, what they print is in OUT/logs."""
+    engine: Literal["local", "print"] = "local"
+    """Where runs are trained: in processes of this machine; print writes the commands of `train`
+    and runs none."""
+    workers: Count = 1
+    """Runs that are trained at once."""
+    shared: tyro.conf.Suppress[tuple[str, ...]] = ()
+
+    def __call__(self, console: Console) -> None:
+        if self.workers < 1:
+            raise ValueError(f"--workers (={self.workers}) must be at least 1")
+        import jax
+
+        # This process makes agents only to check them. On an accelerator it would take the memory
+        # that the runs need.
+        jax.config.update("jax_platforms", "cpu")
+        from agents.cli.sweep_plan import plan
+        from agents.running.folder import sole_writer
+        from agents.running.signals import StopRequest
+        from agents.sweeps.folder import write_list
+
+        shared = [*(f"--import={module}" for module in self.imports), *self.shared]
+        jobs = plan(Path(self.file) if self.file else None, self.grid, shared, self.out)
+        remaining = [job for job, complete in jobs.items() if not complete]
+        if self.engine == "print":
+            write_list(self.out, {job.name: job.words for job in jobs})
+            for job in remaining:
+                print(shlex.join(["python", "-m", "agents", *job.command()]))
+            return
+        with sole_writer(self.out), StopRequest() as stop:
+            write_list(self.out, {job.name: job.words for job in jobs})
+            say = lambda text: console.print(text, soft_wrap=True, markup=False, highlight=False)  # noqa: E731
+            complete = len(jobs) - len(remaining)
+            say(f"{self.out}: {len(jobs)} runs" + f", {complete} complete already" * bool(complete))
+            problems: list[Outcome] = []
+            for outcome in self._outcomes(remaining, lambda: stop.number is not None):
+                complete += not outcome.problem
+                problems += [outcome] * bool(outcome.problem)
+                told = outcome.problem or "complete"
+                say(f"{complete} of {len(jobs)}  {outcome.job.name}: {told}")
+        _judge(problems, len(jobs), complete, self.out, stop.number)
+
+    def _outcomes(self, jobs: "Sequence[Job]", asked_to_stop: Any) -> "Iterator[Outcome]":
+        from agents.sweeps.engines import local
+
+        return local.run(jobs, self.workers, asked_to_stop)
+
+
+def parse_sweep(words: Sequence[str], prog: str) -> Sweep | SweepStatus:
+    """Return the command that was typed behind `sweep`, to be called with a console.
+
+    **Raises:**
+
+    `SystemExit` where the words make no command, and for `--help`.
+    """
+    options: Any = {"config": (tyro.conf.OmitArgPrefixes,)}
+    if list(words[:1]) == ["status"]:
+        return tyro.cli(SweepStatus, prog=f"{prog} status", args=words[1:], **options)
+    # The file stands first, or there is none: otherwise the value of an option of `train`, which is
+    # not known here, would be taken for it.
+    first = [""] if words and words[0].startswith("-") and not {"-h", "--help"} & {*words} else []
+    parsed, rest = tyro.cli(
+        Sweep, prog=prog, args=[*first, *words], return_unknown_args=True, **options
+    )
+    return dataclasses.replace(parsed, shared=tuple(rest))
+
+
+def _judge(
+    problems: "Sequence[Outcome]", runs: int, complete: int, out: Path, number: int | None
+) -> None:
+    """Raise what tells that not every run is complete, or return."""
+    from agents.running.errors import RunsFailed, TrainingInterrupted
+
+    if number is not None and complete < runs:
+        where = f"{complete} of {runs} runs in {out} are complete, the others keep what they have."
+        raise TrainingInterrupted(where, number)
+    if problems:
+        listed = "\n".join(f"  {o.job.name}: {o.problem}; {o.job.log}" for o in problems)
+        raise RunsFailed(
+            f"{len(problems)} of {runs} runs failed; the same command tries them again:\n{listed}"
+        )

@@ -1,0 +1,144 @@
+"""The runs of a sweep, checked before any of them begins."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from agents.cli.train import RunOptions, agent_of, train_command
+from agents.cli.words import early, in_flags
+from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, words_of
+from agents.sweeps.job import Job
+
+if TYPE_CHECKING:
+    from agents.agent import AbstractAgent
+
+
+def plan(
+    file: Path | None, axes: Sequence[str], shared: Sequence[str], out: Path
+) -> dict[Job, bool]:
+    """Make every run of a grid, and tell of each whether it is complete already.
+
+    **Arguments:**
+
+    - `file`: with settings and a grid.
+    - `axes`: other ones of the grid, as `NAME=VALUE,VALUE`; they take the place of the file's.
+    - `shared`: words of `train` for all runs; they take the place of the file's settings.
+    - `out`: the sweep's folder.
+
+    **Raises:**
+
+    `ValueError` naming what is wrong, and the run where it is one's.
+    """
+    read = read_grid(file) if file is not None else Grid({}, {})
+    grid, typed = Grid(read.settings, {**read.axes, **read_axes(axes)}), set(names_in(shared))
+    _check_names(grid, typed)
+    fixed = {name: texts for name, texts in grid.settings.items() if name not in typed}
+    jobs = {}
+    for name, point in grid.combinations():
+        texts = fixed | {axis: (text,) for axis, text in point.items()}
+        job = Job(name, (*_words(texts, shared), *shared), out.resolve(), Path.cwd())
+        jobs[job] = _checked(job)
+    return jobs
+
+
+def _words(texts: dict[str, tuple[str, ...]], shared: Sequence[str]) -> list[str]:
+    plain = [word for name, t in texts.items() for word in words_of(name, t, is_switch=False)]
+    switches = _switches(_train_command([*plain, *shared]))
+    return [w for name, t in texts.items() for w in words_of(name, t, is_switch=name in switches)]
+
+
+def _check_names(grid: Grid, typed: set[str]) -> None:
+    """Refuse what a sweep decides by itself, and what is both in the grid and fixed."""
+    for name in (*grid.settings, *grid.axes, *typed):
+        if name in ("out", "resume", "drop_scalars"):
+            raise ValueError(
+                f"{_flag(name)} is no setting of a sweep, which decides it for each run"
+            )
+    for name in grid.axes:
+        if name in typed or name in grid.settings:
+            raise ValueError(f"{_flag(name)} is in the grid and is given for all runs too")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _train_command(words: Sequence[str]) -> type:
+    told = early(words)
+    return train_command(told.algorithm, told.preset)
+
+
+def _switches(kind: type) -> set[str]:
+    """The options of a command that take no value, those of its parts too."""
+    found = set()
+    for field in dataclasses.fields(kind):
+        annotation: Any = field.type
+        while hasattr(annotation, "__metadata__"):
+            annotation = annotation.__origin__
+        if annotation is bool:
+            found.add(field.name)
+        elif dataclasses.is_dataclass(annotation):
+            found |= _switches(annotation)  # pyright: ignore[reportArgumentType]
+    return found
+
+
+def _checked(job: Job) -> bool:
+    """Check the settings of a run, and what its folder holds; tell whether there is nothing to do.
+
+    **Raises:**
+
+    `ValueError` naming the run and what is wrong.
+    """
+    from agents.algorithms import agent_class
+
+    words = [*job.words, "--out", str(job.folder)]
+    try:
+        command: Any = tyro.cli(
+            _train_command(words),
+            prog="python -m agents train",
+            args=words,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+    except SystemExit:
+        raise ValueError(f"nothing was begun: {job.name} is no command of train") from None
+    try:
+        agent = agent_of(agent_class(command.algorithm), command)
+        return _holds(job.folder, agent, command.running)
+    except ValueError as error:
+        told = in_flags(str(error), command)
+        raise ValueError(f"nothing was begun: {job.name}: {told}") from error
+
+
+def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
+    """Whether a folder holds this run, complete.
+
+    **Raises:**
+
+    `RunFolderError` if it holds another one.
+    """
+    from agents.algorithms import name_of
+    from agents.running.checkpoint import CheckpointError, differences, progress_of, read_header
+    from agents.running.folder import CHECKPOINT, PICTURE, RunFolderError
+    from agents.settings import to_plain
+    from zoo.parts.checks import check_counts
+
+    check_counts(1, steps=run.steps, seeds=run.seeds, evaluation_episodes=run.evaluation_episodes)
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return False
+    try:
+        header = read_header(path)
+        done = progress_of(path, header.progress)
+    except CheckpointError:
+        return False  # the run itself says what is wrong with it, and the others go on
+    wanted: dict[str, Any] = {"algorithm": name_of(type(agent)), "agent": to_plain(agent)}
+    wanted |= {"seeds": run.seeds, "seed": run.seed}
+    differing = differences(header.config, {**header.config, **wanted})
+    if differing:
+        listed = "\n".join(f"  {line}" for line in differing)
+        raise RunFolderError(f"{folder} holds a run of other settings:\n{listed}")
+    # The picture is the last file that a run writes.
+    return done >= -(-run.steps // agent.steps_per_iteration) and (folder / PICTURE).exists()

@@ -1,0 +1,5 @@
+"""Where the runs of a sweep are trained, an engine a file."""
+
+from agents.sweeps.engines import local
+
+__all__ = ["local"]

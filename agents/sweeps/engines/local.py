@@ -1,0 +1,31 @@
+"""Processes of this machine."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+from agents.sweeps.job import Job, Outcome, execute
+
+_LOOK = 0.2  # seconds
+
+
+def run(jobs: Sequence[Job], workers: int, asked_to_stop: Callable[[], bool]) -> Iterator[Outcome]:
+    """Train runs in processes, so many at once, and return each outcome when it is there.
+
+    Once asked to stop, no other run is begun, and those that are being trained end with a
+    checkpoint. Whoever leaves the iteration before its end kills them.
+    """
+    left = threading.Event()
+    with ThreadPoolExecutor(workers) as pool:
+        pending = {pool.submit(execute, job, asked_to_stop, left.is_set) for job in jobs}
+        try:
+            while pending:
+                done, pending = wait(pending, _LOOK, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done if not future.cancelled())
+                if asked_to_stop():
+                    pending = {future for future in pending if not future.cancel()}
+        except BaseException:
+            left.set()
+            for future in pending:
+                future.cancel()
+            raise

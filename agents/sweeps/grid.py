@@ -1,0 +1,150 @@
+"""A grid of settings: what all runs share, what differs between them, and what each is called."""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.running.folder import folder_name
+
+Texts = tuple[str, ...]
+_COMMA = re.compile(r",(?![^()\[\]{}]*[)\]}])")  # not one inside of brackets
+_TABLES = ("settings", "grid")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of many runs, as texts that the command line reads.
+
+    **Attributes:**
+
+    - `settings`: what all runs share, by name; several texts where an option is given several
+        times. `memory_options.r_min` is the option `r_min` of the memory.
+    - `axes`: by name, the values of which every run has one; together they have every combination.
+    """
+
+    settings: Mapping[str, Texts]
+    axes: Mapping[str, Texts]
+
+    def combinations(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Return each run's name, which is that of its folder, and what it has of the axes.
+
+        **Raises:**
+
+        `ValueError` where there are no axes, or two runs would have the same name.
+        """
+        if not self.axes:
+            raise ValueError("a sweep needs --grid NAME=VALUE,VALUE or a file with a [grid]")
+        seen = set()
+        for values in itertools.product(*self.axes.values()):
+            point = dict(zip(self.axes, values, strict=True))
+            name = folder_name(",".join(f"{axis}={value}" for axis, value in point.items()))
+            if name in seen:
+                raise ValueError(f"two runs of the grid have the same name: {name}")
+            seen.add(name)
+            yield name, point
+
+
+class _AsWritten(float):
+    """A number whose text is that of the file, so that runs are called as their settings are."""
+
+    text: str
+
+    def __new__(cls, text: str) -> "_AsWritten":
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def read_grid(path: Path) -> Grid:
+    """Read a grid from a file in TOML with the tables `[settings]` and `[grid]`.
+
+    **Raises:**
+
+    `ValueError` if it is no such file, naming what is wrong; `OSError` if it cannot be read.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(), parse_float=_AsWritten)
+    except ValueError as error:
+        raise ValueError(f"{path} is no TOML: {error}") from None
+    for name, table in tables.items():
+        if name not in _TABLES or not isinstance(table, dict):
+            raise ValueError(f"{path} has `{name}`; it may have the tables [settings] and [grid]")
+    settings: dict[str, Texts] = {}
+    for name, value in _flat(tables.get("settings", {})):
+        several = isinstance(value, list) and "." not in name
+        settings[name] = tuple(map(_text, value)) if several else (_text(value),)
+    axes = {}
+    for name, values in _flat(tables.get("grid", {})):
+        if not isinstance(values, list) or not values:
+            raise ValueError(
+                f"{path}: `{name}` (={_text(values)}) in [grid] must be a list of values"
+            )
+        axes[name] = tuple(map(_text, values))
+    return Grid(settings, axes)
+
+
+def read_axes(texts: Sequence[str]) -> dict[str, Texts]:
+    """Read the axes of `--grid NAME=VALUE,VALUE`; a comma inside of brackets divides nothing.
+
+    **Raises:**
+
+    `ValueError` if one is not written so, or an axis is given twice.
+    """
+    axes: dict[str, Texts] = {}
+    for text in texts:
+        name, _, values = text.partition("=")
+        name, parts = _plain(name), tuple(_COMMA.split(values))
+        if not (name and all(parts)):
+            raise ValueError(f"--grid (={text!r}) must be written as NAME=VALUE,VALUE")
+        if name in axes:
+            raise ValueError(f"--grid gives {name!r} twice")
+        axes[name] = parts
+    return axes
+
+
+def names_in(words: Sequence[str]) -> Iterator[str]:
+    """Name the settings that words of the command line give."""
+    for word, value in itertools.zip_longest(words, words[1:], fillvalue=""):
+        if found := re.match(r"--([a-zA-Z][\w-]*)(?:=(.*))?", word):
+            name = _plain(found[1])
+            key = (value if found[2] is None else found[2]).partition("=")[0]
+            yield f"{name}.{key}" if name.endswith("_options") else name.removeprefix("no_")
+
+
+def words_of(name: str, texts: Sequence[str], *, is_switch: bool) -> list[str]:
+    """Write a setting as words of the command line.
+
+    **Arguments:**
+
+    - `is_switch`: whether the option takes no value but has a form with `no-`.
+    """
+    option, dot, key = name.partition(".")
+    flag = option.replace("_", "-")
+    if is_switch and not dot and (text := texts[-1].lower()) in ("true", "false"):
+        return [f"--{flag}" if text == "true" else f"--no-{flag}"]
+    # In one word, as a value may begin with a minus.
+    return [f"--{flag}={key}={text}" if dot else f"--{flag}={text}" for text in texts]
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The settings of a table, and with a dot those of the tables in it."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{_plain(name)}.{key}", x) for key, x in value.items())
+        else:
+            yield _plain(name), value
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,129 @@
+"""A grid's file and words: what all runs share, what differs, and what they are called."""
+
+import pytest
+
+from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, words_of
+
+FILE = """
+[settings]
+env = "RepeatPreviousEasy"
+steps = 1e6
+seeds = 3
+normalize-reward = true
+memory_options = {r_min = 5e-1, kernel = [1, 2.50]}
+import = ["one", "two"]
+
+[grid]
+learning_rate = [1e-4, 3e-4]
+memory = ["rtu", "gru"]
+env_options.decks = [1, 2]
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "grid.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_file_has_settings_and_a_grid_as_they_are_written(written):
+    grid = read_grid(written(FILE))
+    assert grid.settings == {
+        "env": ("RepeatPreviousEasy",),
+        "steps": ("1e6",),
+        "seeds": ("3",),
+        "normalize_reward": ("True",),
+        "memory_options.r_min": ("5e-1",),
+        "memory_options.kernel": ("[1, 2.50]",),
+        "import": ("one", "two"),
+    }
+    assert grid.axes == {
+        "learning_rate": ("1e-4", "3e-4"),
+        "memory": ("rtu", "gru"),
+        "env_options.decks": ("1", "2"),
+    }
+
+
+def test_every_combination_is_a_run_of_its_own_name():
+    grid = Grid({}, {"env": ("brax/ant", "gravity"), "seed": ("0", "1")})
+    assert dict(grid.combinations()) == {
+        "env=brax_ant,seed=0": {"env": "brax/ant", "seed": "0"},
+        "env=brax_ant,seed=1": {"env": "brax/ant", "seed": "1"},
+        "env=gravity,seed=0": {"env": "gravity", "seed": "0"},
+        "env=gravity,seed=1": {"env": "gravity", "seed": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({}, r"a sweep needs --grid NAME=VALUE,VALUE or a file with a \[grid\]"),
+        ({"seed": ("1", "1")}, "two runs of the grid have the same name: seed=1"),
+        ({"env": ("a/b", "a b")}, "two runs of the grid have the same name: env=a_b"),
+    ],
+)
+def test_runs_have_names_that_differ(axes, message):
+    with pytest.raises(ValueError, match=message):
+        list(Grid({}, axes).combinations())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[grid", r"grid.toml is no TOML: "),
+        ("seeds = 3", r"grid.toml has `seeds`; it may have the tables \[settings\] and \[grid\]"),
+        ("[fixed]", r"grid.toml has `fixed`"),
+        ("[grid]\nseed = 3", r"`seed` \(=3\) in \[grid\] must be a list of values"),
+        ("[grid]\nseed = []", r"`seed` \(=\[\]\) in \[grid\] must be a list of values"),
+    ],
+)
+def test_a_file_that_is_no_grid(written, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_grid(written(text))
+
+
+def test_axes_are_read_from_words():
+    texts = ["learning-rate=1e-4,3e-4", "memory_options.shape=(1, 2),[3,4],5", "env=a=b"]
+    assert read_axes(texts) == {
+        "learning_rate": ("1e-4", "3e-4"),
+        "memory_options.shape": ("(1, 2)", "[3,4]", "5"),
+        "env": ("a=b",),
+    }
+
+
+@pytest.mark.parametrize("text", ["seed", "seed=", "=1", "seed=1,", "seed=,1"])
+def test_axes_written_wrongly(text):
+    with pytest.raises(ValueError, match=r"--grid \(=.*\) must be written as NAME=VALUE,VALUE"):
+        read_axes([text])
+
+
+def test_an_axis_is_given_once():
+    with pytest.raises(ValueError, match="--grid gives 'learning_rate' twice"):
+        read_axes(["learning-rate=1", "learning_rate=2"])
+
+
+def test_words_name_what_they_give():
+    words = "--env a --num_envs=3 --no-normalize-reward --seed -1 --memory-options b=2 c"
+    found = list(names_in([*words.split(), "--env-options=d=1"]))
+    expected = ["env", "num_envs", "normalize_reward", "seed", "memory_options.b", "env_options.d"]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "is_switch", "words"),
+    [
+        ("learning_rate", ("1e-4",), False, ["--learning-rate=1e-4"]),
+        ("import", ("a", "b"), False, ["--import=a", "--import=b"]),
+        ("memory_options.r_min", ("-1",), False, ["--memory-options=r_min=-1"]),
+        ("previous_action", ("True",), False, ["--previous-action=True"]),
+        ("normalize_reward", ("true",), True, ["--normalize-reward"]),
+        ("normalize_reward", ("False",), True, ["--no-normalize-reward"]),
+        ("normalize_reward", ("perhaps",), True, ["--normalize-reward=perhaps"]),
+    ],
+)
+def test_settings_become_words(name, texts, is_switch, words):
+    assert words_of(name, texts, is_switch=is_switch) == words

@@ -1,0 +1,114 @@
+"""What a sweep checks before any run begins, and what it takes to be complete."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from agents import Tabular
+from agents.algorithms import agent_class
+from agents.cli import main
+from agents.cli.main import parse_command
+from agents.cli.train import agent_of
+from agents.running.train import train
+
+WORDS = "sweep --env t_maze --algorithm tabular --engine print --steps 100 --rollout-length 50"
+
+
+def commands(text):
+    """The agents and options of the printed commands, by folder."""
+    found = {}
+    for line in text.splitlines():
+        python, dash, package, *words = shlex.split(line)
+        assert (python, dash, package) == ("python", "-m", "agents")
+        command = parse_command(words)
+        made = agent_of(agent_class(command.algorithm), command)
+        found[command.running.out.name] = made, command.running
+    return found
+
+
+def test_commands_are_printed_that_train_reads(tmp_path, capsys):
+    words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--grid", "seed=0,1"]
+    assert main([*words, "--out", str(tmp_path), "--seeds", "2"]) == 0
+    found = commands(capsys.readouterr().out)
+    assert list(found) == [f"epsilon={e},seed={s}" for e in (0.1, 0.2) for s in (0, 1)]
+    for name, (made, running) in found.items():
+        epsilon, seed = (text.partition("=")[2] for text in name.split(","))
+        assert made == Tabular(env="t_maze", rollout_length=50, epsilon=float(epsilon))
+        assert (running.steps, running.seeds, running.seed) == (100, 2, int(seed))
+        assert running.out == tmp_path / "runs" / name and not running.resume
+    assert set(json.loads((tmp_path / "sweep.json").read_text())["runs"]) == set(found)
+
+
+def test_a_file_gives_settings_of_every_kind_and_typed_words_win(tmp_path, capsys):
+    path = tmp_path / "grid.toml"
+    path.write_text(
+        """
+        [settings]
+        env = "RepeatFirst"
+        env_options = {decks = 2}
+        normalize_reward = true
+        memory = "rtu"
+        memory_options = {nonlinear = true, r_min = 0.5}
+        hidden = 8
+        steps = 1e5
+        [grid]
+        anneal = [true, false]
+        previous_action = [true, false]
+        memory_options.r_max = [0.8]
+        epochs = [1, 2]
+        """
+    )
+    words = ["sweep", str(path), "--out", str(tmp_path), "--engine", "print", "--grid", "epochs=3"]
+    assert main([*words, "--hidden=6", "--memory-options", "r_min=0.6"]) == 0
+    found = commands(capsys.readouterr().out)
+    assert len(found) == 4
+    for name, (made, running) in found.items():
+        assert made.anneal_steps == (100_000 if "anneal=True" in name else None)
+        assert made.previous_action is ("previous_action=True" in name)
+        assert (made.env_options, made.normalize_reward, made.epochs) == ({"decks": 2}, True, 3)
+        assert made.memory.options == {"nonlinear": True, "r_min": 0.6, "r_max": 0.8}
+        assert (made.memory.hidden, running.steps) == (6, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a sweep needs --grid"),
+        ("--grid epsilon=0.1,x", "epsilon=x is no command of train"),
+        ("--grid colour=1", "colour=1 is no command of train"),
+        ("--grid epsilon=0.1,2", r"epsilon=2: --epsilon \(=2.0\) must be"),
+        ("--grid epsilon=0.1 --seeds 0", r"epsilon=0.1: --seeds \(=0\) must be a whole number"),
+        ("--grid epsilon=0.1 --workers 0", r"--workers \(=0\) must be at least 1"),
+        ("--grid rollout_length=10", "--rollout-length is in the grid and is given for all"),
+        ("--grid out=a,b", "--out is no setting of a sweep"),
+        ("--grid seed=1 --resume", "--resume is no setting of a sweep"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_begins(text, message, tmp_path, capsys):
+    assert main([*WORDS.split(), *text.split(), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert re.search(message, told), told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
+    words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--out", str(tmp_path)]
+    folder = tmp_path / "runs" / "epsilon=0.2"
+    made = Tabular(env="t_maze", rollout_length=50, epsilon=0.2)
+    train(made, steps=100, out=folder, progress=False)
+    assert main(words) == 0
+    assert list(commands(capsys.readouterr().out)) == ["epsilon=0.1"]
+    assert main([*words, "--steps", "150"]) == 0  # it goes on further
+    found = commands(capsys.readouterr().out)
+    assert [running.resume for _, running in found.values()] == [False, True]
+    (folder / "learning_curve.png").unlink()  # as where it was killed at its end
+    assert main(words) == 0
+    assert list(commands(capsys.readouterr().out)) == ["epsilon=0.1", "epsilon=0.2"]
+    assert main([*words, "--seeds", "2"]) == 2
+    told = capsys.readouterr().err
+    assert f"{folder} holds a run of other settings:\n  seeds: 1 there, 2 asked for" in told
+    (folder / "checkpoint.eqx").write_bytes(b"damaged")  # which the run itself will say
+    assert main([*words, "--seeds", "2"]) == 0
+    assert len(commands(capsys.readouterr().out)) == 2

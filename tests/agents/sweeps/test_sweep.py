@@ -1,0 +1,142 @@
+"""A sweep from the command line: its runs are those of `train`, and what is left undone is told."""
+
+import json
+import re
+
+import pytest
+
+from agents.cli import main
+from agents.running.folder import sole_writer
+from agents.sweeps.folder import read_list, write_list
+
+WORDS = [
+    *("sweep", "--env", "t_maze", "--algorithm", "tabular", "--rollout-length", "50"),
+    *("--steps", "400", "--evaluation-episodes", "4", "--grid", "epsilon=0.1,0.2,0.3"),
+]
+
+
+def shown(text):
+    """The state, steps and return of each run in a table of `sweep status`."""
+    rows = [line.split() for line in text.splitlines() if line.startswith("epsilon=")]
+    return {row[0]: tuple(row[1:]) for row in rows}
+
+
+@pytest.mark.slow
+def test_a_sweep_with_a_failure_goes_on_and_the_same_command_mends_it(tmp_path, capsys):
+    out, alone = tmp_path / "sweep", tmp_path / "alone"
+    foreign = out / "runs" / "epsilon=0.2" / "notes.txt"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("not of a run")
+    words = [*WORDS, "--out", str(out), "--workers", "2"]
+    assert main(words) == 1
+    told = capsys.readouterr()
+    assert sorted(re.findall(r"(epsilon=\S+): (.*)", told.out)) == [
+        ("epsilon=0.1", "complete"),
+        ("epsilon=0.2", "exit code 2"),
+        ("epsilon=0.3", "complete"),
+    ]
+    log = out / "logs" / "epsilon=0.2.log"
+    assert "1 of 3 runs failed" in told.err and f"epsilon=0.2: exit code 2; {log}" in told.err
+    assert "holds other files (notes.txt)" in log.read_text()
+    assert main(["sweep", "status", str(out)]) == 0
+    states = shown(capsys.readouterr().out)
+    assert states["epsilon=0.1"][:-1] == ("complete", "400", "100", "%")
+    assert states["epsilon=0.2"] == ("exit", "code", "2", "–", "–")
+
+    foreign.unlink()
+    assert main(words) == 0
+    assert re.findall(r"(epsilon=\S+): (.*)", capsys.readouterr().out) == [
+        ("epsilon=0.2", "complete")
+    ]
+    train = ["train", *WORDS[1:-2], "--epsilon", "0.2", "--out", str(alone), "--progress", "none"]
+    assert main(train) == 0
+    for name in ("scalars.csv", "checkpoint.eqx"):
+        assert (alone / name).read_bytes() == (out / "runs" / "epsilon=0.2" / name).read_bytes()
+    capsys.readouterr()
+    assert main(["compare", str(out), "--out", str(tmp_path / "a.png"), "--metric", "return"]) == 0
+    found = re.findall(r"^(epsilon=0.\d)  1 +400 ", capsys.readouterr().out, re.M)
+    assert found == ["epsilon=0.1", "epsilon=0.2", "epsilon=0.3"]
+
+
+def test_a_sweeps_folder_is_that_of_one_sweep_at_a_time(tmp_path, capsys):
+    with sole_writer(tmp_path):
+        assert main([*WORDS, "--out", str(tmp_path)]) == 2
+    assert f"another process writes to --out (={tmp_path})" in capsys.readouterr().err
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """The folder of a sweep of which a run is complete, and one in each other state."""
+    names = ("done", "failed", "killed", "begun", "waiting", "damaged")
+    write_list(tmp_path, {f"epsilon={name}": [] for name in names})
+    for name, rows, code in (
+        ("done", 4, 0),
+        ("failed", 2, 2),
+        ("killed", 2, -9),
+        ("begun", 1, None),
+        ("damaged", 1, None),
+    ):
+        run = tmp_path / "runs" / f"epsilon={name}"
+        run.mkdir(parents=True)
+        (run / "config.json").write_text(json.dumps({"steps": 400}))
+        lines = [f"{i},{100 * i},0,{i}.5" for i in range(1, rows + 1)]
+        text = "\n".join(["iteration,env_steps,seed,return", *lines]) + "\n"
+        (run / "scalars.csv").write_text(text.replace(",0,", ",x,") if name == "damaged" else text)
+        if code is not None:
+            (tmp_path / "logs").mkdir(exist_ok=True)
+            (tmp_path / "logs" / f"epsilon={name}.exit").write_text(f"{code}\n")
+    return tmp_path
+
+
+def test_the_status_tells_every_run(sweep, capsys):
+    with sole_writer(sweep / "runs" / "epsilon=begun"):
+        assert main(["sweep", "status", str(sweep), "--once"]) == 0
+    text = capsys.readouterr().out
+    assert shown(text) == {
+        "epsilon=done": ("complete", "400", "100", "%", "4.500"),
+        "epsilon=failed": ("exit", "code", "2", "200", "50", "%", "2.500"),
+        "epsilon=killed": ("killed", "by", "SIGKILL", "200", "50", "%", "2.500"),
+        "epsilon=begun": ("training", "100", "25", "%", "1.500"),
+        "epsilon=waiting": ("waiting", "–", "–"),
+        "epsilon=damaged": ("damaged", "–", "–"),
+    }
+    assert "1 complete, 1 exit code 2, 1 killed by SIGKILL, 1 training, 1 waiting" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_the_status_is_shown_until_nothing_is_trained(sweep, capsys, monkeypatch):
+    """Its clock ends the training that it watches."""
+    run = sweep / "runs" / "epsilon=begun"
+    with sole_writer(run):
+        lasts = True
+
+        def sleep(seconds):
+            nonlocal lasts
+            assert seconds >= 0.5
+            lasts = False
+
+        monkeypatch.setattr("agents.cli.sweep_status.time.sleep", sleep)
+        monkeypatch.setattr(
+            "agents.running.folder.has_writer", lambda folder: lasts and folder == run
+        )
+        assert main(["sweep", "status", str(sweep), "--every", "0.5", "--metric", "loss"]) == 0
+    states = shown(capsys.readouterr().out)
+    assert not lasts and states["epsilon=begun"] == ("stopped", "100", "25", "%", "–")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sweep status {}", "holds no sweep: there is no sweep.json in it"),
+        ("sweep status {} --every 0", r"--every \(=0.0\) must be a number of seconds above 0"),
+        ("compare {}/begun", "no run of the sweep in .*/begun has begun"),
+        ("sweep status {}/other", "sweep.json is no list of a sweep's runs"),
+    ],
+)
+def test_what_is_no_sweep(words, message, tmp_path, capsys):
+    write_list(tmp_path / "begun", {"a": []})
+    assert read_list(tmp_path / "begun") == {"a": []}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sweep.json").write_text("[]")
+    assert main(words.format(tmp_path).split()) == 2
+    assert re.search(message, " ".join(capsys.readouterr().err.split()))

@@ -87,7 +87,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 def folder_name(label: str) -> str:
     """Write a label as the name of a folder."""
-    return "".join(c if c.isalnum() or c in "-.=,+" else "_" for c in label)
+    return "".join(c if c.isalnum() or c in "-.=" else "_" for c in label)
 
 
 def has_writer(folder: Path) -> bool:

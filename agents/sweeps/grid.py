@@ -41,7 +41,7 @@ class Grid:
         seen = set()
         for values in itertools.product(*self.axes.values()):
             point = dict(zip(self.axes, values, strict=True))
-            name = folder_name(",".join(f"{axis}={value}" for axis, value in point.items()))
+            name = ",".join(folder_name(f"{axis}={value}") for axis, value in point.items())
             if name in seen:
                 raise ValueError(f"two runs of the grid have the same name: {name}")
             seen.add(name)

@@ -1,5 +1,4 @@
-"""The command line: train, sweep, evaluate, play, compare, experiment, watch, analyze,
-envs, cells.
+"""The command line: train, sweep, evaluate, play, compare, experiment, leaderboard and others.
 
 It speaks before it imports what takes seconds: commands import JAX and what needs it where they are
 called, and only `train` to read its words, because its options are an agent's fields.
@@ -25,6 +24,7 @@ from agents.cli.compare import Compare
 from agents.cli.envs import Envs
 from agents.cli.evaluate import Evaluate
 from agents.cli.experiment import Experiment
+from agents.cli.leaderboard import Leaderboard
 from agents.cli.play import Play
 from agents.cli.sweep import Sweep, parse_sweep
 from agents.cli.train import train_command, untold_train_command
@@ -32,7 +32,7 @@ from agents.cli.watch import Watch
 from agents.cli.words import early, in_flags
 from agents.running.errors import RunsFailed, TrainingDiverged, TrainingInterrupted
 
-_SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "analyze", "sweep")
+_SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "leaderboard", "analyze", "sweep")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,7 +98,19 @@ def parse_command(words: Sequence[str]) -> Any:
     typed = list(words[:1]) == ["train"]
     train = train_command(told.algorithm, told.preset) if typed else untold_train_command()
     return tyro.cli(
-        Union[train, Sweep, Evaluate, Play, Compare, Experiment, Watch, Analyze, Envs, Cells],  # pyright: ignore  # noqa: UP007
+        Union[  # pyright: ignore  # noqa: UP007
+            train,
+            Sweep,
+            Evaluate,
+            Play,
+            Compare,
+            Experiment,
+            Leaderboard,
+            Watch,
+            Analyze,
+            Envs,
+            Cells,
+        ],
         prog=program(),
         description="Agents with memory: train them, evaluate them, compare them.\n\n"
         "--version tells the versions of this program and of what it runs on.",

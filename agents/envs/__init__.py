@@ -8,6 +8,7 @@ from .bridges.package_env import AbstractPort, PackageEnvironment
 from .bridges.pictures import save_brax_html
 from .core import encoding
 from .core.base import BaseEnvironment
+from .core.hidden import Hides
 from .core.spaces import MultiDiscrete
 from .diagnostics.copy_task import CopyTask
 from .diagnostics.memory_chain import MemoryChain
@@ -78,6 +79,7 @@ __all__ = [
     "GymnaxEnvironment",
     "HallwayCookie",
     "HallwayKeys",
+    "Hides",
     "HigherLower",
     "Labyrinth",
     "LabyrinthEscape",

@@ -21,6 +21,7 @@ from . import bridges, diagnostics, remembering
 from .bridges.adapter import GymnaxEnvironment, gymnax_settings
 from .bridges.frames import frame_options, hide_frames
 from .bridges.gymnasium_env import from_gymnasium
+from .core.hidden import CHOICES, Hides, fully_observed
 from .popgym import boards, cards, control
 from .remembering.external_memory import ExternalMemory
 from .wrappers import TimeLimit, Wrapper
@@ -178,7 +179,9 @@ def make(
     - `options`: arguments of the environment's constructor (`decks=2`, `num_bits=3`) and fields of
         its parameters (`memory_length=10`, `max_steps_in_episode=200`). MinAtar's environments also
         have `mask` ("top", "bottom", "left" or "right": the half of a frame that shows zeros) and
-        `flicker` (the probability that a whole frame does).
+        `flicker` (the probability that a whole frame does). Those of this library that can tell
+        what they hide have `observability`: with "full" an observation is a pair of what is seen
+        and what is hidden, and no memory is needed.
 
     **Returns:**
 
@@ -200,12 +203,15 @@ def make(
 
 def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams]:
     """The environment by itself."""
-    if name in OWN:
-        factory, fixed = OWN[name]
-        return _build(name, factory, inspect.signature(factory), fixed, options)
-    if name in _REGISTERED:
-        factory = _REGISTERED[name]
-        return _build(name, factory, inspect.signature(factory), {}, options)
+    if name in OWN or name in _REGISTERED:
+        factory, fixed = OWN[name] if name in OWN else (_REGISTERED[name], {})
+        made: Any = factory
+        more, options = (), dict(options)
+        if inspect.isclass(factory) and issubclass(factory, Hides):
+            more = ("observability",)
+            if _observability(options.pop("observability", CHOICES[0])) == "full":
+                made = fully_observed(factory)
+        return _build(name, made, inspect.signature(made), fixed, options, more)
     if name.startswith(_GYMNASIUM):
         return from_gymnasium(name.removeprefix(_GYMNASIUM), **options)
     if name not in names():
@@ -222,6 +228,12 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
         return env, params
     chosen = {o: _check(o, options.get(o, default), default) for o, default in frames.items()}
     return hide_frames(env, **chosen), params
+
+
+def _observability(choice: Any) -> str:
+    if choice not in CHOICES:
+        raise ValueError(f"`observability` (={choice!r}) must be one of {', '.join(CHOICES)}.")
+    return choice
 
 
 def episode_steps(env: Environment, params: EnvParams) -> int:

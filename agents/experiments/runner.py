@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.agent import AbstractAgent
 from agents.experiments.costs import cost_rows
-from agents.experiments.experiment import Experiment, Settings
+from agents.experiments.experiment import Experiment, Scale, Settings
 from agents.experiments.results import RESULTS, Row, rows_of, write_rows
 from agents.running.checkpoint import progress_of, read_header
 from agents.running.curves import learning_curve
@@ -50,9 +51,7 @@ def run(
 
     `ValueError` for a scale that there is not, and what `agents.train` raises.
     """
-    if scale not in experiment.scales:
-        raise ValueError(f"`scale` (={scale!r}) must be one of {', '.join(experiment.scales)}.")
-    size, out = experiment.scales[scale], Path(out)
+    size, out = size_of(experiment, scale), Path(out)
     if experiment.kind == "cost":
         out.mkdir(parents=True, exist_ok=True)
         rows = cost_rows(experiment, size, say)
@@ -63,35 +62,73 @@ def run(
         environment: str, variant: str, tuned: Settings, folder: Path, seeds: int, seed: int
     ) -> list[Row]:
         agent = experiment.agent(environment, variant, tuned)
-        whole = -(-size.steps // agent.steps_per_iteration)
-        if _done(folder) < whole:
-            say(f"{folder.relative_to(out)}: {size.steps:,} steps, {seeds} seeds")
-            train(
-                agent,
-                steps=size.steps,
-                seeds=seeds,
-                seed=seed,
-                out=folder,
-                resume=(folder / CHECKPOINT).exists(),
-                evaluate_every=0,
-                progress=progress,
-            )
+        where = str(folder.relative_to(out))
+        complete(agent, folder, size.steps, seeds, seed, where, progress=progress, say=say)
         return rows_of(experiment, environment, variant, tuned, folder)
 
     rows: list[Row] = []
     for variant in experiment.variants:
         tuned = _tuned(experiment, variant, out, size.tuning_seeds, rows_for)
         for environment in experiment.environments:
-            folder = out / "runs" / folder_name(environment) / folder_name(variant)
+            folder = run_folder(out, environment, variant)
             rows += rows_for(environment, variant, tuned, folder, size.seeds, REPORTED)
     write_rows(out / RESULTS, rows)
     for environment in experiment.environments:
-        parts = out / "runs" / folder_name(environment)
-        runs = {variant: parts / folder_name(variant) for variant in experiment.variants}
+        runs = {v: run_folder(out, environment, v) for v in experiment.variants}
         path = out / f"{folder_name(environment)}.png"
         title = f"{experiment.name}: {environment}"
         learning_curve(runs, path, metric=experiment.metric, title=title)
     return rows
+
+
+def size_of(experiment: Experiment, scale: str) -> Scale:
+    """Look up how long an experiment runs at a scale.
+
+    **Raises:**
+
+    `ValueError` for a scale that there is not.
+    """
+    if scale not in experiment.scales:
+        raise ValueError(f"`scale` (={scale!r}) must be one of {', '.join(experiment.scales)}.")
+    return experiment.scales[scale]
+
+
+def run_folder(out: Path, environment: str, variant: str) -> Path:
+    """Name the folder of a reported run."""
+    return out / "runs" / folder_name(environment) / folder_name(variant)
+
+
+def complete(
+    agent: AbstractAgent,
+    folder: Path,
+    steps: int,
+    seeds: int,
+    seed: int,
+    where: str,
+    *,
+    progress: Show = False,
+    say: Callable[[str], None],
+) -> None:
+    """Train what is missing of a run; nothing where it is whole.
+
+    **Arguments:**
+
+    - `folder`: the run's.
+    - `steps`, `seeds`, `seed`, `progress`: as for `agents.train`.
+    - `where`: what the run is called in the line that `say` is given before it is trained.
+    """
+    if _done(folder) < -(-steps // agent.steps_per_iteration):
+        say(f"{where}: {steps:,} steps, {seeds} seeds")
+        train(
+            agent,
+            steps=steps,
+            seeds=seeds,
+            seed=seed,
+            out=folder,
+            resume=(folder / CHECKPOINT).exists(),
+            evaluate_every=0,
+            progress=progress,
+        )
 
 
 def _tuned(

@@ -50,8 +50,8 @@ def memory_gains(
 
     with the statistic over seeds $m$ of the run, $m_0$ of an agent without memory in the same
     environment, and $m_1$ of one in its fully observed twin: the environment of brax without `-P`,
-    `-V` or `-pomdp`, that of MinAtar without `mask` and `flicker`, that of one's own with the
-    option `observability="full"`. Seeds are drawn anew in each of the three.
+    `-V` or `-pomdp`, that of MinAtar without `mask` and `flicker`, others with the option
+    `observability="full"`. Seeds are drawn anew in each of the three.
 
     **Arguments:**
 

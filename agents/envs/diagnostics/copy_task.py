@@ -12,6 +12,8 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.hidden import Hides
+from ..core.lookup import at
 from ..core.one_end import OneEnd
 
 BLANK = 2
@@ -32,7 +34,7 @@ class EnvState(GymnaxEnvState):
     bits: Any
 
 
-class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
+class CopyTask(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     r"""See n random bits, one at a step, then n blanks, and name the bits in order at the blanks.
 
     An observation is 0 or 1 for a bit, 2 for a blank; an action is 0 or 1. n is uniform from 1 to
@@ -79,9 +81,7 @@ class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
         params: EnvParams,
     ) -> tuple[Int32[Array, ""], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Score the action, then show a bit or a blank."""
-        # Sums and comparisons, not indexing, because they fuse with their neighbors.
-        asked = self._places() == state.time - state.count
-        right = action == jnp.sum(jnp.where(asked, state.bits, 0), dtype=jnp.int32)
+        right = action == at(state.time - state.count, state.bits)
         scale = 1 / state.count.astype(jnp.float32)
         reward = jnp.where(right, scale, -scale)
         reward = jnp.where(state.time >= state.count, reward, jnp.float32(0))
@@ -98,3 +98,12 @@ class CopyTask(OneEnd[Any, EnvParams], BaseEnvironment):
         here = (self._places() == state.time) & shows_bit
         state = state.replace(bits=jnp.where(here, bit, state.bits))  # pyright: ignore
         return jnp.where(shows_bit, bit, jnp.int32(BLANK)), state
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A bit."""
+        return spaces.Discrete(2)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the bit to name; 0 while they are seen."""
+        return at(state.time - state.count, state.bits)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.hidden import Hides
 from ..core.one_end import OneEnd
 
 _MOST_BITS = 10
@@ -31,7 +32,7 @@ class EnvState(GymnaxEnvState):
     asked: Any
 
 
-class MemoryChain(OneEnd[Any, EnvParams], BaseEnvironment):
+class MemoryChain(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     r"""See some bits at once, then blanks, and `length` steps later name the one that is asked for.
 
     The first observation is the bits as one number, from 0 to \( 2^b - 1 \), bit i being its binary
@@ -98,3 +99,12 @@ class MemoryChain(OneEnd[Any, EnvParams], BaseEnvironment):
     def _observe(self, state: EnvState) -> Int32[Array, ""]:
         shown = jnp.where(state.time == 0, state.context, jnp.int32(self.blank))
         return jnp.where(state.time == self.length, self.blank + 1 + state.asked, shown)
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """The bits as one number."""
+        return spaces.Discrete(self.blank)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the bits."""
+        return state.context

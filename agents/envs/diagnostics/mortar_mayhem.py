@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.hidden import Hides
 from ..core.lookup import at
 from ..core.one_end import OneEnd
 
@@ -39,7 +40,7 @@ class EnvState(GymnaxEnvState):
     failed: Any
 
 
-class MortarMayhem(OneEnd[Any, EnvParams], BaseEnvironment):
+class MortarMayhem(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     r"""See a command at each of `length` steps, then follow them in order, one at each step.
 
     The agent stands in the middle of a grid of `size` times `size` cells. A command is to stay, or
@@ -155,3 +156,12 @@ class MortarMayhem(OneEnd[Any, EnvParams], BaseEnvironment):
     def _observe(self, state: EnvState) -> Int32[Array, ""]:
         cell = COMMANDS + state.row * self.size + state.column
         return jnp.where(state.time < self.length, at(state.time, state.commands), cell)
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A command."""
+        return spaces.Discrete(COMMANDS)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the command to follow; 0 while they are seen."""
+        return at(state.time - self.length, state.commands)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.hidden import Hides
 from ..core.lookup import at
 from ..core.one_end import OneEnd
 
@@ -31,7 +32,7 @@ class EnvState(GymnaxEnvState):
     path: Any
 
 
-class MysteryPath(OneEnd[Any, EnvParams], BaseEnvironment):
+class MysteryPath(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     r"""Cross `length` columns of `rows` tiles each, of which one holds, and start again at a fall.
 
     Which tile holds is drawn for each column when an episode begins, uniformly, and is not seen.
@@ -108,3 +109,12 @@ class MysteryPath(OneEnd[Any, EnvParams], BaseEnvironment):
         )
         reward = (after.column >= self.length).astype(jnp.float32)
         return after.column, after, reward, self.is_terminated(after, params), {}
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A row."""
+        return spaces.Discrete(self.rows)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the row that holds in the next column."""
+        return at(state.column, state.path)

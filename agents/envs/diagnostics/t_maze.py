@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.hidden import Hides
 from ..core.one_end import OneEnd
 
 GOAL_REWARD = 4.0
@@ -35,7 +36,7 @@ class EnvState(GymnaxEnvState):
     turned: Any
 
 
-class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
+class TMaze(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     """Walk along a corridor and turn north or south at its end, as a sign at the start said.
 
     The start is at the west end, the junction `length` steps east of it. Actions are north, east,
@@ -104,3 +105,12 @@ class TMaze(OneEnd[Any, EnvParams], BaseEnvironment):
         sign = jnp.where(state.goal_north, jnp.int32(SIGN_NORTH), jnp.int32(SIGN_SOUTH))
         seen = jnp.where(state.position == 0, sign, jnp.int32(CORRIDOR))
         return jnp.where(state.position == self.length, jnp.int32(JUNCTION), seen)
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """South or north."""
+        return spaces.Discrete(2)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell whether the goal is north."""
+        return state.goal_north.astype(jnp.int32)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least, check_integer
+from ..core.hidden import Hides
 from ..core.one_end import OneEnd
 
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -34,7 +35,7 @@ class EnvState(GymnaxEnvState):
     force: Any
 
 
-class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
+class Gravity(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     """Reach the cookie; while the force is on, up mostly is down, and the force is not seen.
 
     The observation is the agent's cell, `row * columns + column`. The actions are up, right, down
@@ -156,3 +157,12 @@ class Gravity(OneEnd[Any, EnvParams], BaseEnvironment):
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the agent is at the cookie."""
         return (state.row == self.cookie[0]) & (state.column == self.cookie[1])
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """Off or on."""
+        return spaces.Discrete(2)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell whether the force is on."""
+        return state.force.astype(jnp.int32)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, UInt32
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_integer
+from ...core.hidden import Hides
 from ...core.lazy_reset import LazyReset
 from ...core.spaces import MultiDiscrete
 from . import bitboard
@@ -33,7 +34,7 @@ class EnvState(GymnaxEnvState):
     shots: Any
 
 
-class Battleship(LazyReset, BaseEnvironment):
+class Battleship(LazyReset, Hides, BaseEnvironment):
     r"""Shoot at cells of a board until every part of every ship is hit.
 
     An action is a row and a column. The observation is 1 if it hit a part of a ship that had not
@@ -148,3 +149,12 @@ class Battleship(LazyReset, BaseEnvironment):
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether every part of every ship is hit."""
         return jnp.all((state.ships & ~state.shots) == 0)
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """Two possibilities for each cell."""
+        return MultiDiscrete([2] * self.board_size**2)
+
+    def hidden(self, state: EnvState) -> Int32[Array, " cells"]:
+        """Tell where parts of ships are that were not hit."""
+        return bitboard.cells(state.ships & ~state.shots, self.board_size)

@@ -57,6 +57,12 @@ def count(board: UInt32[Array, " rows"]) -> Int32[Array, ""]:
     return jnp.sum(jax.lax.population_count(board).astype(jnp.int32), dtype=jnp.int32)
 
 
+def cells(board: UInt32[Array, " rows"], width: int) -> Int32[Array, " cells"]:
+    """Write a set as its cells row by row: 1 where it has one, else 0."""
+    columns = jnp.arange(width, dtype=jnp.uint32)
+    return ((board[:, None] >> columns[None]) & 1).astype(jnp.int32).ravel()
+
+
 def digit(
     bits: UInt32[Array, ""], n: Int32[Array, ""]
 ) -> tuple[Int32[Array, ""], UInt32[Array, ""]]:

@@ -1,5 +1,6 @@
 """What the labyrinths share: mazes, moves, the view, and resets that are only made if needed."""
 
+import abc
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ from jaxtyping import Array, Int, Int32, PRNGKeyArray, UInt32
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least, check_integer
+from ...core.hidden import Hides
 from ...core.lazy_reset import LazyReset
 from ...core.spaces import MultiDiscrete
 from . import bitboard
@@ -23,7 +25,7 @@ NO_ACTION = 4
 _KINDS = 5  # POPGym's space of a cell also has "hidden", which is never seen
 
 
-class Labyrinth(LazyReset, BaseEnvironment):
+class Labyrinth(LazyReset, Hides, BaseEnvironment):
     """Abstract: a walk through a random maze.
 
     Actions are left, right, up and down. An observation has ten numbers: the 3 × 3 cells around
@@ -104,6 +106,25 @@ class Labyrinth(LazyReset, BaseEnvironment):
             cells = jnp.where((rows == mark_y) & (columns == mark_x), kind, cells)
         seen = cells.astype(jnp.int32).reshape(9)
         return jnp.concatenate([seen, jnp.asarray(action, jnp.int32)[None]])
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """Possibilities of each cell, then of the agent's row and column."""
+        side = self.size + 1
+        return MultiDiscrete([GOAL + 1] * side**2 + [side] * 2)
+
+    def hidden(self, state: Any) -> Int32[Array, " numbers"]:
+        """Tell where the agent is in the whole maze.
+
+        A cell is wall, free or the goal; of an exploration, where it was visited, the start.
+        """
+        side = self.size + 1
+        walls = 1 - bitboard.cells(state.open, side)
+        return jnp.concatenate([self._marked(walls * WALL, state), state.position])
+
+    @abc.abstractmethod
+    def _marked(self, cells: Int32[Array, " cells"], state: Any) -> Int32[Array, " cells"]:
+        """The cells with the goal, or with what was visited."""
 
 
 def _three(at: Int32[Array, ""]) -> Int32[Array, "3"]:

@@ -9,7 +9,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from . import bitboard
-from .labyrinth import NO_ACTION, Labyrinth
+from .labyrinth import GOAL, NO_ACTION, Labyrinth
 
 
 @struct.dataclass
@@ -77,3 +77,7 @@ class LabyrinthEscape(Labyrinth):
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the agent is at the goal."""
         return jnp.all(state.position == state.goal)
+
+    def _marked(self, cells: Int32[Array, " cells"], state: EnvState) -> Int32[Array, " cells"]:
+        y, x = state.goal
+        return cells.at[y * (self.size + 1) + x].set(GOAL)

@@ -9,7 +9,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from . import bitboard
-from .labyrinth import NO_ACTION, Labyrinth
+from .labyrinth import NO_ACTION, START, Labyrinth
 
 
 @struct.dataclass
@@ -86,3 +86,7 @@ class LabyrinthExplore(Labyrinth):
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether every cell has been visited."""
         return jnp.all(state.open == state.explored)
+
+    def _marked(self, cells: Int32[Array, " cells"], state: EnvState) -> Int32[Array, " cells"]:
+        visited = bitboard.cells(state.explored, self.size + 1)
+        return jnp.where(visited == 1, START, cells)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_integer
+from ...core.hidden import Hides
 from ...core.lazy_reset import LazyReset
 from ...core.one_end import OneEnd
 from ...core.spaces import MultiDiscrete
@@ -34,7 +35,7 @@ class EnvState(GymnaxEnvState):
     exploded: Any
 
 
-class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
+class MineSweeper(OneEnd[Any, EnvParams], LazyReset, Hides, BaseEnvironment):
     r"""Click on every cell of a board that has no mine.
 
     An action is a row and a column. The observation is the number of mines in the cell and the
@@ -144,3 +145,13 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, BaseEnvironment):
         """Tell whether a mine was clicked on, or every other cell."""
         all_cells = bitboard.columns(self.board_size)
         return state.exploded | jnp.all((state.mines | state.viewed) == all_cells)
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """Two possibilities for each cell."""
+        return MultiDiscrete([2] * self.cells)
+
+    def hidden(self, state: EnvState) -> Int32[Array, " cells"]:
+        """Tell which cells are worth a click: without a mine, and not clicked on."""
+        worth = ~(state.mines | state.viewed) & bitboard.columns(self.board_size)
+        return bitboard.cells(worth, self.board_size)

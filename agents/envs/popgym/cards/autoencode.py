@@ -4,6 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import struct
+from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
@@ -75,3 +76,12 @@ class Autoencode(CardGame):
         # The mode tells what the next action is for, so it changes with the last card.
         mode = (time < self.num_cards - 1).astype(jnp.int32)
         return jnp.stack([mode, suit]), state, reward
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A suit."""
+        return spaces.Discrete(SUITS)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the suit to name; 0 while cards are dealt."""
+        return at(2 * (self.num_cards - 1) - state.time, state.cards)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least
+from ...core.hidden import Hides
 from ...core.one_end import OneEnd
 
 SUITS = 4
@@ -80,13 +81,15 @@ def deal(
     return kind, remaining - jax.nn.one_hot(kind, remaining.shape[-1], dtype=jnp.int32)
 
 
-class CardGame(OneEnd[Any, EnvParams], BaseEnvironment, abc.ABC):
+class CardGame(OneEnd[Any, EnvParams], Hides, BaseEnvironment, abc.ABC):
     """Abstract: a game of naming something at every step until the deck is dealt out.
 
     The first card is dealt by the reset and one more by every step, so an episode has
     `num_cards - 1` steps, or more if the game goes over the deck again; then it terminates. Games
     give the state, which has `time`, in `begin` and `play`.
     """
+
+    shown_by = ("begin", "play")
 
     def __init__(
         self,

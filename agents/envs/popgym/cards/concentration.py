@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least
+from ...core.hidden import Hides
 from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
 from .card_game import CARDS_PER_DECK, check_kinds, deal, full_deck
@@ -35,7 +36,7 @@ class EnvState(GymnaxEnvState):
     first: Any
 
 
-class Concentration(BaseEnvironment):
+class Concentration(Hides, BaseEnvironment):
     r"""Turn over cards, two in a turn: a pair that matches stays face up, another goes back.
 
     An observation is the kind of the card at each of the \( n = 52 d \) places, or the number of
@@ -144,3 +145,18 @@ class Concentration(BaseEnvironment):
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether all cards are matched."""
         return jnp.all(state.up)
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """The kind of the card at each place, and the place of the turn's first card."""
+        return MultiDiscrete([self.kinds] * self.num_cards + [self.num_cards + 1])
+
+    def hidden(self, state: EnvState) -> Int32[Array, " numbers"]:
+        """Tell all cards, and which of them is turned: `52 d` if none is."""
+        return jnp.append(state.board, state.first)
+
+    def uncovered(self, key: PRNGKeyArray, state: EnvState) -> EnvState:
+        """Shuffle the cards."""
+        cards = jnp.repeat(jnp.arange(self.kinds, dtype=jnp.int32), self.num_cards // self.kinds)
+        board, none_left = jax.random.permutation(key, cards), jnp.zeros_like(state.remaining)
+        return state.replace(board=board, remaining=none_left)  # pyright: ignore

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import struct
+from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
@@ -89,3 +90,12 @@ class CountRecall(CardGame):
         observation, remaining = deal(bits, state.remaining)
         state = EnvState(time=state.time + 1, remaining=remaining, query=observation[1])
         return observation, state, reward
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A count."""
+        return spaces.Discrete(self.most + 1)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell how many cards of the kind asked for have been dealt."""
+        return self.most - at(state.query, state.remaining[0])

@@ -64,3 +64,12 @@ class HigherLower(CardGame):
         reward = jnp.where(rank == state.rank, jnp.float32(0), reward)
         state = EnvState(time=state.time + 1, remaining=remaining, rank=rank)
         return rank, state, reward
+
+    @property
+    def hidden_space(self) -> spaces.Box:
+        """Shares, of each rank."""
+        return spaces.Box(0.0, 1.0, (RANKS,), jnp.float32)
+
+    def hidden(self, state: EnvState) -> Float32[Array, " ranks"]:
+        """Tell which share of the cards of each rank is still in the deck."""
+        return state.remaining.astype(jnp.float32) * RANKS / self.num_cards

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least
+from ...core.hidden import Hides
 
 
 @struct.dataclass
@@ -27,7 +28,7 @@ class EnvState(GymnaxEnvState):
     chances: Any
 
 
-class MultiarmedBandit(BaseEnvironment):
+class MultiarmedBandit(Hides, BaseEnvironment):
     r"""Pull arms that pay with unknown probabilities, new ones in every episode.
 
     An observation is whether the last pull paid (0 after a reset). A pull that pays gives
@@ -88,3 +89,17 @@ class MultiarmedBandit(BaseEnvironment):
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether there is nothing more to win: never."""
         return jnp.zeros((), bool)
+
+    @property
+    def hidden_space(self) -> spaces.Box:
+        """A probability for each arm."""
+        return spaces.Box(0.0, 1.0, (self.arms,), jnp.float32)
+
+    def hidden(self, state: EnvState) -> Float32[Array, " arms"]:
+        """Tell how often each arm pays."""
+        return state.chances
+
+    def uncovered(self, key: PRNGKeyArray, state: EnvState) -> EnvState:
+        """Draw what every arm pays."""
+        chances = jax.random.uniform(key, (self.arms,), jnp.float32)
+        return state.replace(chances=chances)  # pyright: ignore

@@ -57,3 +57,12 @@ class RepeatFirst(CardGame):
         suit, remaining = deal(bits, state.remaining)
         state = EnvState(time=state.time + 1, remaining=remaining, first=state.first)
         return suit, state, reward
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A suit."""
+        return spaces.Discrete(SUITS)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the suit to name."""
+        return state.first

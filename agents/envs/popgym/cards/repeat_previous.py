@@ -76,3 +76,12 @@ class RepeatPrevious(CardGame):
         recent = jnp.where(here, suit, state.recent)
         state = EnvState(time=time, remaining=remaining, recent=recent)
         return suit, state, reward
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """A suit."""
+        return spaces.Discrete(SUITS)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the suit to name; 0 where none is asked for yet."""
+        return at((state.time + 1) % self.k, state.recent)

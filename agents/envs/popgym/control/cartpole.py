@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least, check_number
+from ...core.hidden import Hides
 
 GRAVITY = 9.8
 POLE_MASS = 0.1
@@ -43,7 +44,7 @@ class EnvState(GymnaxEnvState):
     angular_velocity: Any
 
 
-class CartPole(BaseEnvironment):
+class CartPole(Hides, BaseEnvironment):
     """Abstract: a pole on a cart that is pushed to the left (action 0) or to the right (1).
 
     The cart begins near the middle with the pole nearly upright. Every step gives
@@ -68,6 +69,16 @@ class CartPole(BaseEnvironment):
             actions=spaces.Discrete(2),
             limit=self.max_episode_length,
         )
+
+    @property
+    def hidden_space(self) -> spaces.Box:
+        """Four numbers; velocities have no bounds."""
+        most: Any = np.append(CartPole.bounds, [np.finfo(np.float32).max] * 2)
+        return spaces.Box(-most, most, (4,), jnp.float32)
+
+    def hidden(self, state: EnvState) -> Float32[Array, "4"]:
+        """Tell position and angle without noise, and their velocities."""
+        return jnp.append(_positions(state), _velocities(state))
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the pole has fallen or the cart has left the track."""
@@ -112,6 +123,10 @@ def _positions(state: EnvState) -> Observation:
     return jnp.stack([state.position, state.angle])
 
 
+def _velocities(state: EnvState) -> Observation:
+    return jnp.stack([state.velocity, state.angular_velocity])
+
+
 class PositionOnlyCartPole(CartPole):
     """Balance a pole, seeing the cart's position and the pole's angle but no velocities.
 
@@ -150,7 +165,7 @@ class VelocityOnlyCartPole(CartPole):
         """Show the two velocities; at a reset, position and angle."""
         if action is None:
             return _positions(state)
-        return jnp.stack([state.velocity, state.angular_velocity])
+        return _velocities(state)
 
 
 class NoisyPositionOnlyCartPole(CartPole):

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
@@ -13,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
 from ...core.base import BaseEnvironment
 from ...core.checks import check_at_least, check_number
+from ...core.hidden import Hides
 
 GRAVITY = 10.0
 SECONDS_PER_STEP = 0.05
@@ -52,7 +54,7 @@ def wrap(angle: Float32[Array, ""]) -> Float32[Array, ""]:
     return angle - 2 * math.pi * jnp.round(angle / (2 * math.pi))
 
 
-class Pendulum(BaseEnvironment):
+class Pendulum(Hides, BaseEnvironment):
     r"""Abstract: a pendulum with a motor too weak to lift it at once.
 
     A step costs \( c = \theta^2 + 0.1 \dot\theta^2 + 0.001 u^2 \) for the angle \( \theta \) from
@@ -75,6 +77,16 @@ class Pendulum(BaseEnvironment):
             actions=spaces.Box(-MAX_TORQUE, MAX_TORQUE, (1,), jnp.float32),
             limit=self.max_episode_length,
         )
+
+    @property
+    def hidden_space(self) -> spaces.Box:
+        """Cosine, sine and angular velocity."""
+        most: Any = np.array([1, 1, MAX_SPEED], np.float32)
+        return spaces.Box(-most, most, (3,), jnp.float32)
+
+    def hidden(self, state: EnvState) -> Float32[Array, "3"]:
+        """Tell the direction without noise, and the angular velocity."""
+        return jnp.append(_direction(state), state.angular_velocity)
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Answer no: only the time limit ends an episode."""

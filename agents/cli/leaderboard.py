@@ -1,0 +1,112 @@
+"""`python -m agents leaderboard`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from agents.cli.words import CompilingCommand, Count, KeyValues
+
+if TYPE_CHECKING:
+    from agents.experiments import Experiment
+    from agents.experiments.leaderboard import Table
+
+Action = tyro.conf.Positional[
+    Annotated[Literal["show", "run", "add"], tyro.conf.arg(metavar="[{show,run,add}]")]
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaderboard(CompilingCommand):
+    """Show which memories learn POPGym's tasks, run what the board lacks, or add a memory of yours.
+
+    What the board has is not run again; what was stopped goes on."""
+
+    action: Action = "show"
+    """`show` ranks; `run` fills the board; `add` runs a memory of yours, with everybody's settings,
+    on the tasks that the others have run."""
+    tasks: tuple[str, ...] = ()
+    """Only these; by default all that the board has, and with `run` all of the level Easy."""
+    memories: tuple[str, ...] = ()
+    """With `run`: only these; all by default."""
+    label: str = ""
+    """With `add`: what the memory is called on the board."""
+    memory: str = ""
+    """With `add`: the name of its cell; one of yours is registered by the module in --import."""
+    hidden: Count = 64
+    """With `add`: recurrent units."""
+    memory_options: KeyValues = ()
+    """With `add`: an option of the cell; may be given several times."""
+    gradient: Literal["bptt", "rtrl"] = "bptt"
+    """With `add`: how credit reaches back; rtrl in segments of 8 steps."""
+    scale: str = "small"
+    """How long: `small` is the board's own; `quick`, to see that it works, and `full`, 15 million
+    steps of 10 seeds, fill boards apart."""
+    out: Path | None = None
+    """The folder for runs and results; by default runs/leaderboard-SCALE."""
+
+    def __call__(self, console: Console) -> None:
+        from agents.experiments import leaderboard
+        from agents.experiments.results import RESULTS
+
+        out = self.out or Path(f"runs/leaderboard-{self.scale}")
+        known = leaderboard.Table()
+        if (out / RESULTS).exists():
+            known = leaderboard.read_table(out)
+        elif self.scale == "small":
+            known = leaderboard.read_table()
+        if self.action == "show":
+            self._show(known, console)
+            return
+        board, memories, tasks = leaderboard.BOARD, self.memories, self.tasks
+        if self.action == "add":
+            board, memories = self._entered(), (self.label,)
+            tasks = tasks or leaderboard.standings(known)[0]
+        parts = [(tasks or leaderboard.tasks("Easy"), memories or tuple(board.variants))]
+        if self.action == "run" and not self.memories:
+            parts.append((tuple(map(leaderboard.twin, parts[0][0])), (leaderboard.MEMORYLESS,)))
+        table = known
+        for tasks, memories in parts:
+            table = leaderboard.fill(
+                board,
+                table,
+                out,
+                tasks=tasks,
+                memories=memories,
+                scale=self.scale,
+                say=lambda text: console.print(text, soft_wrap=True, highlight=False),
+            )
+        self._show(table, console)
+        console.print(f"results: {out / RESULTS}", soft_wrap=True, highlight=False)
+
+    def _entered(self) -> "Experiment":
+        """The board with the memory that the words describe."""
+        import zoo
+        from agents.cli.words import parse_options
+        from agents.experiments import leaderboard
+        from agents.learning import BPTT, RTRL
+
+        for name in ("label", "memory"):
+            if not getattr(self, name):
+                raise ValueError(f"add needs --{name}")
+        options = parse_options(self.memory_options, "--memory-options")
+        gradient = RTRL(8) if self.gradient == "rtrl" else BPTT()
+        memory = zoo.spec(self.memory, hidden=self.hidden, **options)
+        return leaderboard.entrant(leaderboard.BOARD, self.label, memory, gradient)
+
+    def _show(self, known: "Table", console: Console) -> None:
+        from agents.cli.tables import table, with_ends
+        from agents.experiments import leaderboard
+
+        if not known.rows:
+            raise ValueError("the board is empty; `leaderboard run` fills it")
+        tasks, standings = leaderboard.standings(known, self.tasks)
+        title = f"final return, {len(tasks)} tasks: {', '.join(tasks)}"
+        columns = ["memory", "mean", "iqm", "better", "gain"]
+        shown = table(title, columns, narrow=True)
+        for s in standings:
+            mean, gain = with_ends(*s.mean), with_ends(*s.gain)
+            shown.add_row(s.memory, mean, f"{s.iqm[0]:.3f}", f"{s.better:.2f}", gain)
+        console.print(shown)

@@ -1,0 +1,108 @@
+"""Who leads, and by how much."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.experiments.leaderboard.board import MEMORYLESS, is_twin, twin
+from agents.experiments.leaderboard.table import Table
+from agents.running.aggregates import bootstrap, iqm, mean, probability_of_improvement
+
+Interval = tuple[float, float, float]
+LEAST = 0.05
+"""Of a return between -1 and 1, what a twin must be better by, for its gain to have a meaning."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A memory's place on the board.
+
+    **Attributes:**
+
+    - `mean`, `iqm`: of the final return over tasks and seeds, with its 95 % interval by the
+      stratified bootstrap.
+    - `better`: the probability that a run is better than one without memory on the same task.
+    - `gain`: the mean over tasks of the memory gain, `(m - m0) / (m1 - m0)` for the mean `m` of the
+      memory, `m0` of none, and `m1` of none in the fully observed twin, with its interval; NaN
+      where no twin was run.
+    """
+
+    memory: str
+    mean: Interval
+    iqm: Interval
+    better: float
+    gain: Interval
+
+
+def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...], list[Standing]]:
+    """Order the memories by their mean, on the tasks that all of them have run.
+
+    **Arguments:**
+
+    - `table`: the results.
+    - `tasks`: to count only these.
+
+    **Returns:**
+
+    The tasks that are counted, and the memories that have run them all, the best first.
+
+    **Raises:**
+
+    `ValueError` where no task has been run with all memories.
+    """
+    rows = [row for row in table.rows if not is_twin(row.environment)]
+    memories = list(dict.fromkeys(row.variant for row in rows))
+    seen = dict.fromkeys(row.environment for row in rows)
+    common = tuple(
+        task
+        for task in seen
+        if (not tasks or task in tasks) and all(table.has(task, m) for m in memories)
+    )
+    if not common:
+        raise ValueError(f"`table` has no task that all of {', '.join(memories) or 'none'} ran.")
+    scores = {memory: scores_of(table, memory, common) for memory in memories}
+    gainful = gainful_tasks(table, common)
+    found = [
+        Standing(
+            memory,
+            bootstrap(mean, values),
+            bootstrap(iqm, values),
+            probability_of_improvement(values, scores[MEMORYLESS]),
+            _gain(table, memory, gainful),
+        )
+        for memory, values in scores.items()
+    ]
+    return common, sorted(found, key=lambda s: -s.mean[0])
+
+
+def scores_of(table: Table, memory: str, tasks: Sequence[str]) -> np.ndarray:
+    """Return final returns of a memory, `[seeds, tasks]`."""
+    columns = [
+        [r.final for r in table.rows if (r.environment, r.variant) == (task, memory)]
+        for task in tasks
+    ]
+    return np.array(columns).T
+
+
+def gainful_tasks(table: Table, tasks: Sequence[str]) -> tuple[str, ...]:
+    """List the tasks whose twin was run, and is better without memory by more than `LEAST`."""
+
+    def gained(task: str) -> float:
+        without = scores_of(table, MEMORYLESS, (task,)).mean()
+        return float(scores_of(table, MEMORYLESS, (twin(task),)).mean() - without)
+
+    run = [task for task in tasks if table.has(twin(task), MEMORYLESS)]
+    return tuple(task for task in run if gained(task) > LEAST)
+
+
+def _gain(table: Table, memory: str, tasks: Sequence[str]) -> Interval:
+    if not tasks:
+        return np.nan, np.nan, np.nan
+    ends = (scores_of(table, MEMORYLESS, names) for names in (tasks, [twin(t) for t in tasks]))
+
+    def gain(values: np.ndarray, least: np.ndarray, most: np.ndarray) -> float:
+        low = least.mean(axis=0)
+        return float(np.mean((values.mean(axis=0) - low) / (most.mean(axis=0) - low)))
+
+    return bootstrap(gain, scores_of(table, memory, tasks), *ends)

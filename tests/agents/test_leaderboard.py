@@ -1,0 +1,129 @@
+"""The leaderboard: what is run, kept and added, and who leads."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import zoo
+from agents.cli import main
+from agents.experiments import Row, leaderboard
+from agents.experiments.leaderboard import BOARD, Table, entrant, fill, read_table, standings, twin
+from agents.experiments.leaderboard.table import Curve, thinned, write_table
+from agents.learning import RTRL
+from tests.agents.test_experiments import TINY
+
+SMALL = dataclasses.replace(TINY, tune={}, claims=())
+
+
+def row(task, memory, seed, final):
+    return Row(task, memory, "", seed, 100, final, final, final)
+
+
+def table(scores):
+    rows = tuple(
+        row(task, memory, seed, final)
+        for (task, memory), finals in scores.items()
+        for seed, final in enumerate(finals)
+    )
+    curves = tuple(Curve(r.environment, r.variant, r.seed, (0.5, r.final)) for r in rows)
+    return Table(rows, curves, dict.fromkeys(scores, 12.0))
+
+
+def test_what_is_known_is_not_run_again(tmp_path):
+    lines = []
+    everything = {"tasks": tuple(SMALL.environments), "memories": tuple(SMALL.variants)}
+    found = fill(SMALL, Table(), tmp_path / "a", **everything, scale="quick", say=lines.append)
+    assert len(lines) == 4 and len(found.rows) == len(found.curves) == 12
+    kept = read_table(tmp_path / "a")
+    assert [r.seed for r in kept.rows] == [0, 1, 2] * 4
+    assert kept.curves[0].values == pytest.approx(found.curves[0].values, rel=1e-3)
+    assert set(kept.seconds) == {(t, m) for t in SMALL.environments for m in SMALL.variants}
+
+    # What lacks is run, elsewhere too, to the same numbers.
+    lines.clear()
+    one = ("long", "one")
+    lacking = dataclasses.replace(
+        kept, rows=tuple(r for r in kept.rows if (r.environment, r.variant) != one)
+    )
+    again = fill(SMALL, lacking, tmp_path / "b", **everything, scale="quick", say=lines.append)
+    assert lines == ["runs/long/one: 200 steps, 3 seeds"]
+    assert set(again.rows) >= {r for r in found.rows if (r.environment, r.variant) == one}
+
+    with pytest.raises(ValueError, match=r"`memories` \(='gru'\) must be of one, another"):
+        fill(SMALL, Table(), tmp_path / "c", tasks=(), memories=("gru",))
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    written = table({("a", "mlp"): (0.0, 0.5), ("a", "x, y"): (np.nan, 1.0)})
+    for folder in ("one", "other"):
+        write_table(tmp_path / folder, written)
+        written = read_table(tmp_path / folder)
+    for name in ("results.csv", "curves.csv", "costs.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    assert read_table(tmp_path / "none") == Table()
+
+
+def test_curves_are_means_over_equal_parts():
+    curve = np.arange(80.0)
+    curve[6:8] = np.nan
+    assert thinned(curve)[:5] == pytest.approx((0.5, 2.5, 4.5, np.nan, 8.5), nan_ok=True)
+    assert thinned(curve[:3]) == (0, 1, 2)
+
+
+def test_only_tasks_that_all_have_run_are_counted():
+    scores = {
+        ("a", "mlp"): (0.0, 0.1, 0.2),
+        ("a", "good"): (0.9, 0.8, 1.0),
+        ("b", "mlp"): (0.5, 0.5, 0.5),
+        ("b", "good"): (0.4, 0.4, 0.4),
+        ("c", "mlp"): (0.0, 0.0, 0.0),
+        (twin("a"), "mlp"): (1.1, 1.1, 1.1),
+        (twin("b"), "mlp"): (0.51, 0.51, 0.51),  # nothing to gain
+    }
+    tasks, (first, second) = standings(table(scores))
+    assert tasks == ("a", "b")
+    assert (first.memory, second.memory) == ("good", "mlp")
+    assert first.mean[0] == pytest.approx(0.65) and first.better == pytest.approx(0.5)
+    assert first.gain[0] == pytest.approx(0.8) and second.gain[0] == 0
+    assert first.gain[1] < first.gain[0] < first.gain[2]
+    assert np.isnan(standings(table({("a", "mlp"): (0.0, 1.0)}))[1][0].gain[0])
+    assert standings(table(scores), ("b",))[1][0].memory == "mlp"
+    with pytest.raises(ValueError, match=r"`table` has no task that all of mlp, good ran"):
+        standings(table(scores), ("c",))
+
+
+def test_every_run_of_the_board_can_be_made():
+    for task in leaderboard.tasks("Easy"):
+        assert BOARD.agent(twin(task), "mlp", {}).steps_per_iteration == 8192
+        for memory in BOARD.variants if task == "RepeatPreviousEasy" else ("gru",):
+            BOARD.agent(task, memory, {})
+    assert len(leaderboard.tasks()) == 48
+    with pytest.raises(ValueError, match=r"`levels` \(='easy'\) must be of Easy, Medium, Hard"):
+        leaderboard.tasks("easy")
+
+
+def test_a_stranger_has_everybodys_settings():
+    memory = zoo.spec("mgu", hidden=8)
+    board = entrant(BOARD, "mine", memory, RTRL(4))
+    mine, other = (board.agent("RepeatFirstEasy", name, {}) for name in ("mine", "gru"))
+    assert dataclasses.replace(mine, memory=other.memory, gradient=other.gradient) == other
+    for label in ("gru", " ", "a\nb"):
+        with pytest.raises(ValueError, match=r"`label` \(="):
+            entrant(BOARD, label, memory, RTRL(4))
+
+
+def test_the_command_shows_and_refuses(tmp_path, capsys):
+    write_table(tmp_path, table({("a", "mlp"): (0.0, 0.1, 0.2), ("a", "x"): (1.0, 1.0, 1.0)}))
+    assert main(["leaderboard", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("x ") < shown.index("mlp ") and "1.000 (1.000 to 1.000)" in shown
+    for words, message in (
+        (["show", "--out", str(tmp_path / "none"), "--scale", "quick"], "the board is empty"),
+        (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
+        (["add", "--out", str(tmp_path), "--memory", "gru", "--label", "gru"], "the board has it"),
+        (["add", "--out", str(tmp_path), "--memory", "gr", "--label", "a"], "Did you mean gru"),
+        (["run", "--out", str(tmp_path), "--tasks", "a"], "(='a') must be of RepeatPreviousEasy"),
+    ):
+        assert main(["leaderboard", *words]) == 2
+        assert message in capsys.readouterr().err

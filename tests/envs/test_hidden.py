@@ -1,0 +1,111 @@
+"""What environments hide, and that their fully observed twins are the same tasks without it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from agents import envs
+from agents.envs.core.hidden import Hides
+from agents.envs.registry import OWN
+
+# One level of each game.
+NAMES = sorted(
+    name
+    for name, (kind, fixed) in OWN.items()
+    if isinstance(kind, type) and issubclass(kind, Hides) and (not fixed or name.endswith("Easy"))
+    if name + "Easy" not in OWN
+)
+DRAWN = ("ConcentrationEasy", "MultiarmedBanditEasy")  # beforehand, so not by the same numbers
+TELLS = {
+    # What answers by what is hidden alone, and the best return.
+    "RepeatFirstEasy": (lambda seen, hidden: hidden, 1.0),
+    "RepeatPreviousEasy": (lambda seen, hidden: hidden, 1.0),
+    "CountRecallEasy": (lambda seen, hidden: hidden, 1.0),
+    "AutoencodeEasy": (lambda seen, hidden: hidden, 1.0),
+    "copy": (lambda seen, hidden: hidden, 1.0),
+    "memory_chain": (lambda seen, hidden: hidden, 1.0),
+    "mortar_mayhem": (lambda seen, hidden: hidden, 1.0),
+    "mystery_path": (lambda seen, hidden: hidden, 1.0),
+    "MultiarmedBanditEasy": (lambda seen, hidden: jnp.argmax(hidden), None),
+    "BattleshipEasy": (lambda seen, hidden: jnp.stack(jnp.divmod(jnp.argmax(hidden), 8)), 1.0),
+    "MineSweeperEasy": (lambda seen, hidden: jnp.stack(jnp.divmod(jnp.argmax(hidden), 4)), 1.0),
+}
+
+
+def played(env, params, act, steps, seed=0):
+    """Everything that an environment gives under a policy of observation and key."""
+
+    def step(carry, key):
+        observation, state = carry
+        keys = jax.random.split(key)
+        action = jnp.asarray(act(observation, keys[0]), env.action_space(params).dtype)
+        observation, state, *rest = env.step(keys[1], state, action, params)
+        return (observation, state), (observation, *rest)
+
+    def run(key):
+        first = env.reset(key, params)
+        return first[0], jax.lax.scan(step, first, jax.random.split(key, steps))[1]
+
+    return jax.jit(run)(jax.random.key(seed))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_twin_is_the_same_task_and_shows_what_is_hidden(name):
+    env, params = envs.make(name)
+    twin, twin_params = envs.make(name, observability="full")
+    assert twin_params == params and not envs.needs_previous_action(twin)
+    sample = lambda observation, key: env.action_space(params).sample(key)  # noqa: E731
+    first, (seen, *rest, info) = played(env, params, sample, 150)
+    twin_first, (shown, *twin_rest, twin_info) = played(twin, params, sample, 150)
+    space = twin.observation_space(params)
+    for pair in (twin_first, jax.tree.map(lambda x: x[-1], shown)):
+        assert space.contains(pair)
+    final = twin_info["final_observation"]
+    assert jax.tree.map(jnp.shape, final) == jax.tree.map(jnp.shape, shown)
+    if name not in DRAWN:
+        mine = first, seen, *rest, info["final_observation"]
+        theirs = twin_first[0], shown[0], *twin_rest, final[0]
+        jax.tree.map(np.testing.assert_array_equal, mine, theirs)
+
+
+@pytest.mark.parametrize("name", TELLS)
+def test_what_is_hidden_is_all_that_memory_is_for(name):
+    act, best = TELLS[name]
+    twin, params = envs.make(name, observability="full")
+    steps = 2 * envs.episode_steps(twin, params)
+    _, (_, rewards, terminated, truncated, _) = played(
+        twin, params, lambda pair, key: act(*pair), steps
+    )
+    end = int(jnp.argmax(terminated | truncated)) + 1
+    if best is None:
+        # The best of ten arms pays ten times of eleven, in the mean over episodes.
+        assert rewards[:end].sum() > 0.4
+    else:
+        np.testing.assert_allclose(rewards[:end].sum(), best, rtol=1e-5)
+
+
+def test_pairs_that_are_turned_knowingly_match():
+    twin, params = envs.make("ConcentrationEasy", observability="full")
+
+    def act(pair, key):
+        # Places in the order of their kinds, two by two.
+        board, first = pair[1][:-1], pair[1][-1]
+        down = pair[0] == twin.kinds
+        kind = jnp.where(first < 52, board[first % 52], board[jnp.argmax(down)])
+        return jnp.argmax(down & (board == kind) & (jnp.arange(52) != first))
+
+    _, (_, rewards, terminated, _, _) = played(twin, params, act, 200)
+    end = int(jnp.argmax(terminated)) + 1
+    np.testing.assert_allclose(rewards[:end].sum(), 1, rtol=1e-5)
+
+
+def test_what_is_no_choice_is_refused():
+    with pytest.raises(
+        ValueError, match=r"`observability` \(='all'\) must be one of partial, full"
+    ):
+        envs.make("t_maze", observability="all")
+    with pytest.raises(ValueError, match=r"Unknown option `observability` \(='full'\) of recall"):
+        envs.make("recall", observability="full")
+    with pytest.raises(ValueError, match=r"must be one of: .*observability"):
+        envs.make("t_maze", observable="full")

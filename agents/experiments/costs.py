@@ -2,19 +2,20 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
 
+from agents.agent import AbstractAgent
 from agents.experiments.experiment import Experiment, Scale
 from agents.experiments.results import Row
 
-Program = tuple[Callable[..., Any], Any]
-
 
 def cost_rows(experiment: Experiment, size: Scale, say: Callable[[str], None]) -> list[Row]:
-    """Measure every variant in every environment, in turn: what else the machine does hits all.
+    """Measure every variant in every environment.
+
+    Variants take turns, an iteration each: what else the machine does hits all of them, and spells
+    of it not all iterations of one.
 
     **Arguments:**
 
@@ -28,43 +29,50 @@ def cost_rows(experiment: Experiment, size: Scale, say: Callable[[str], None]) -
     least (`best`) and the mean (`area`). Of the memory, arguments, results and scratch space of the
     compiled program together, all three are the same.
     """
+    measure = {"megabytes": _megabytes, "microseconds per step": _microseconds}[experiment.metric]
     rows = []
     for environment in experiment.environments:
         say(f"{environment}: {size.seeds} measurements of {size.steps:,} steps")
         agents = {v: experiment.agent(environment, v, {}) for v in experiment.variants}
-        programs = {v: _program(agent) for v, agent in agents.items()}
+        programs = {v: _Program(agent) for v, agent in agents.items()}
+        turns = {v: -(-size.steps // agent.steps_per_iteration) for v, agent in agents.items()}
         for number in range(size.seeds):
-            for variant, agent in agents.items():
-                iterations = -(-size.steps // agent.steps_per_iteration)
-                if experiment.metric == "megabytes":
-                    found = np.array([_megabytes(programs[variant])])
-                else:
-                    found = _microseconds(programs[variant], iterations)
-                    found = found / agent.steps_per_iteration
-                numbers = np.median(found), found.min(), found.mean()
-                steps = iterations * agent.steps_per_iteration
+            found = {variant: [] for variant in agents}
+            for turn in range(max(turns.values())):
+                for variant, program in programs.items():
+                    if turn < turns[variant]:
+                        found[variant].append(measure(program))
+            for variant, program in programs.items():
+                values = np.array(found[variant])
+                numbers = np.median(values), values.min(), values.mean()
+                steps = turns[variant] * program.steps
                 rows.append(Row(environment, variant, "", number, steps, *map(float, numbers)))
     return rows
 
 
-def _program(agent: Any) -> Program:
-    """An iteration, compiled, and a state to begin it with."""
-    state = jax.jit(lambda key: agent.init(key=key))(jax.random.key(0))
-    return jax.jit(agent.iterate).lower(state).compile(), state
+class _Program:
+    """An iteration of an agent, compiled, and a state to begin it with."""
+
+    def __init__(self, agent: AbstractAgent):
+        self.steps = agent.steps_per_iteration
+        self.state = jax.jit(lambda key: agent.init(key=key))(jax.random.key(0))
+        self.compiled = jax.jit(agent.iterate).lower(self.state).compile()
+        self.warm = False
 
 
-def _megabytes(program: Program) -> float:
-    sizes = program[0].memory_analysis()
+def _megabytes(program: _Program) -> float:
+    sizes = program.compiled.memory_analysis()
+    if sizes is None:
+        raise RuntimeError("XLA gives no account of a program's memory on this platform.")
     parts = sizes.temp_size_in_bytes, sizes.argument_size_in_bytes, sizes.output_size_in_bytes
     return sum(parts) / 1e6
 
 
-def _microseconds(program: Program, iterations: int) -> np.ndarray:
-    """The time of each iteration, after one that is not counted."""
-    compiled, state = program
-    taken = []
-    for _ in range(iterations + 1):
-        start = time.perf_counter()
-        jax.block_until_ready(compiled(state))
-        taken.append((time.perf_counter() - start) * 1e6)
-    return np.array(taken[1:])
+def _microseconds(program: _Program) -> float:
+    """The time of one iteration for each of its steps; the very first is not counted."""
+    if not program.warm:
+        jax.block_until_ready(program.compiled(program.state))
+        program.warm = True
+    start = time.perf_counter()
+    jax.block_until_ready(program.compiled(program.state))
+    return (time.perf_counter() - start) * 1e6 / program.steps

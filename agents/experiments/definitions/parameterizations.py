@@ -1,12 +1,14 @@
 """How a trace unit's modulus and phase are learned, over the learning rate."""
 
+from typing import Any
+
 import zoo
 from agents.experiments.claims import Better
 from agents.experiments.experiment import Experiment, Lines, Scale
 from agents.learning import RTRL
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
-FORMS = {
+FORMS: dict[str, dict[str, Any]] = {
     "r = exp(-exp ν), exp ϑ": {},
     "r = exp(-|ν|), exp ϑ": {"modulus": "exp"},
     "r = σ(ν), exp ϑ": {"modulus": "sigmoid"},
@@ -15,7 +17,7 @@ FORMS = {
 }
 
 
-def _memory(form: dict[str, str]):
+def _memory(form: dict[str, Any]):
     return zoo.spec("rtu", hidden=20, r_min=0.5, max_phase=0.5, **form)
 
 

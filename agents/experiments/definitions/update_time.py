@@ -15,11 +15,11 @@ EXPERIMENT = Experiment(
     kind="cost",
     algorithm="streaming_td",
     environments={
-        "every step": {"env": "trace_conditioning", "rollout_length": 64},
+        "every step": {"env": "trace_conditioning", "rollout_length": 256},
         "in batches": {
             "algorithm": "ppo",
             "env": "RepeatPreviousEasy",
-            "num_envs": 8,
+            "num_envs": 4,
             "rollout_length": 256,
         },
     },
@@ -33,8 +33,8 @@ EXPERIMENT = Experiment(
     },
     scales={
         "quick": Scale(2_048, 2),
-        "small": Scale(2_048, 5),
-        "full": Scale(20_480, 20),
+        "small": Scale(8_192, 5),
+        "full": Scale(81_920, 20),
     },
     measure="best",
     metric="microseconds per step",
@@ -86,7 +86,7 @@ EXPERIMENT = Experiment(
     ),
     differs=(
         "An iteration is timed with its environment: prediction at every step, and PPO with 4 "
-        "epochs over 2,048 steps of another task. 64 units each. The least time of an iteration "
+        "epochs over 1,024 steps of another task. 64 units each. The least time of an iteration "
         "in each of the measurements, on two cores, of which other programs took their share; the "
         "paper's machine is another."
     ),

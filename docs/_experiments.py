@@ -55,7 +55,7 @@ def page(name: str) -> str:
     lines += [_line(head), _line(["---"] * len(head))]
     for variant in experiment.variants:
         own = [row for row in rows if row.variant == variant]
-        for measure in (experiment.measure,) if costs else ("final", "area"):
+        for measure in (experiment.measure,) if costs or experiment.probe else ("final", "area"):
             cells = [_cell(own, measure, environment) for environment in environments]
             settings = [own[0].settings] * tuned
             lines.append(_line([variant, *settings, measure, *cells]))

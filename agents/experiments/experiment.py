@@ -1,10 +1,11 @@
 """An experiment as data: what is compared, on what, how long, and what is claimed of it."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agents.acting import Policy
 from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.experiments.claims import AbstractClaim
@@ -12,6 +13,7 @@ from agents.experiments.claims import AbstractClaim
 Settings = Mapping[str, Any]
 Measure = Literal["final", "best", "area"]
 Kind = Literal["training", "cost"]
+Probe = Callable[[AbstractAgent, Policy], float]
 COSTS = ("microseconds per step", "megabytes")
 
 
@@ -83,6 +85,9 @@ class Experiment:
     """What scores are: the last tenth of the curve, its best point, or the mean of all points."""
     metric: str = "return"
     """The metric of the curve; of costs `"microseconds per step"` or `"megabytes"`."""
+    probe: Probe | None = None
+    """What the policy of each seed is asked after training; its answer, which `metric` names, is
+    the score in place of the curve's."""
     falls: bool = False
     """Whether less of the metric is better, so that scores are its negative."""
     lines: Lines | None = None
@@ -96,10 +101,10 @@ class Experiment:
             self._check_known("claims", claim.environments, self.environments)
         for line in self.lines.of.values() if self.lines else ():
             self._check_known("lines", line.values(), self.variants)
-        if self.kind == "cost" and (self.metric not in COSTS or self.tune):
+        if self.kind == "cost" and (self.metric not in COSTS or self.tune or self.probe):
             raise ValueError(
                 f"`metric` (={self.metric!r}) of {self.name!r} must be one of {', '.join(COSTS)}, "
-                "and nothing tuned, where costs are measured."
+                "and nothing tuned or probed, where costs are measured."
             )
         if not {"quick", "small"} <= set(self.scales):
             raise ValueError(

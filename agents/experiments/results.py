@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from agents.experiments.claims import AbstractClaim, Verdict
-from agents.experiments.experiment import Experiment, Settings
+from agents.experiments.experiment import Experiment, Probe, Settings
 from agents.running.files import naming
+from agents.running.load import load_run, policy_of
 from agents.running.scalars import read_scalars
 
 RESULTS = "results.csv"
@@ -28,7 +29,8 @@ class Row:
     - `best`: its best point, which looks the better the more points there are.
     - `area`: the mean of all points.
 
-    Of costs, `seed` is the number of the measurement, and the three are what `cost_rows` says.
+    Where an experiment has a probe, its answer stands for all three. Of costs, `seed` is the number
+    of the measurement, and the three are what `cost_rows` says.
     """
 
     environment: str
@@ -50,20 +52,37 @@ def rows_of(
 
     `ValueError` where a seed has no value of the experiment's metric.
     """
-    steps, curves = read_scalars(folder).curve(experiment.metric)
     settings = " ".join(f"{name}={value}" for name, value in tuned.items())
-    rows = []
+    if experiment.probe is None:
+        steps, measures = _of_curve(experiment, folder)
+    else:
+        steps, measures = _answers(experiment.probe, folder)
+    return [
+        Row(environment, variant, settings, seed, steps, *map(float, numbers))
+        for seed, numbers in enumerate(measures)
+    ]
+
+
+def _of_curve(experiment: Experiment, folder: Path) -> tuple[int, list[tuple]]:
+    """The steps, and of each seed the end, the best and the mean of its curve."""
+    steps, curves = read_scalars(folder).curve(experiment.metric)
+    measures = []
     for seed, curve in enumerate(curves.T):
         curve = curve[~np.isnan(curve)]
         if not len(curve):
             raise ValueError(f"seed {seed} in {folder} has no value of {experiment.metric!r}")
         tenth = -(-len(curve) // 10)
         best = curve.min() if experiment.falls else curve.max()
-        measures = curve[-tenth:].mean(), best, curve.mean()
-        rows.append(
-            Row(environment, variant, settings, seed, int(steps[-1]), *map(float, measures))
-        )
-    return rows
+        measures.append((curve[-tenth:].mean(), best, curve.mean()))
+    return int(steps[-1]), measures
+
+
+def _answers(probe: Probe, folder: Path) -> tuple[int, list[tuple]]:
+    """The steps, and what the policy of each seed answers, three times."""
+    agent, state, config = load_run(folder)
+    steps = int(state.iteration[0]) * agent.steps_per_iteration
+    policies = [policy_of(agent, state, seed) for seed in range(config["seeds"])]
+    return steps, [(probe(agent, policy),) * 3 for policy in policies]
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

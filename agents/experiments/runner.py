@@ -77,7 +77,8 @@ def run(
         runs = {v: run_folder(out, environment, v) for v in experiment.variants}
         path = out / f"{folder_name(environment)}.png"
         title = f"{experiment.name}: {environment}"
-        learning_curve(runs, path, metric=experiment.metric, title=title)
+        metric = "return" if experiment.probe else experiment.metric
+        learning_curve(runs, path, metric=metric, title=title)
     return rows
 
 

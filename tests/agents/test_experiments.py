@@ -139,6 +139,24 @@ def test_costs_are_measured_with_the_same_command(tmp_path, monkeypatch):
         assert (row.final, row.best, row.area) == pytest.approx((1e6 / steps,) * 3)
 
 
+def best_value(agent, policy):
+    """The highest value of a table; of another policy for each seed."""
+    return float(policy.behavior.table.max())
+
+
+def test_a_probe_is_asked_of_every_seed(tmp_path):
+    asked = dataclasses.replace(
+        TINY, tune={}, environments={"short": LENGTHS["short"]}, claims=(), probe=best_value
+    )
+    rows = experiments.run(asked, tmp_path, scale="quick")
+    for row in rows:
+        folder = tmp_path / "runs" / "short" / row.variant.replace(": (2)", "___2_")
+        value = best_value(None, agents.load_policy(folder, seed=row.seed))
+        assert row.final == row.best == row.area == value
+        assert row.steps == 200
+    assert len({row.final for row in rows}) > 1
+
+
 def test_a_variant_may_name_another_algorithm():
     mixed = dataclasses.replace(
         TINY,

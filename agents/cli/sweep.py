@@ -1,8 +1,10 @@
 """`python -m agents sweep`: its options, and what is checked before anything begins."""
 
+import contextlib
 import dataclasses
+import importlib.util
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,10 +13,12 @@ import tyro
 from rich.console import Console
 
 from agents.cli.sweep_status import SweepStatus
-from agents.cli.words import Command, Count
+from agents.cli.words import Command, Count, KeyValues, parse_options
 
 if TYPE_CHECKING:
     from agents.sweeps.job import Job, Outcome
+
+_PACKAGES = {"ray": "ray", "slurm": "submitit"}
 
 GridFile = tyro.conf.Positional[
     Annotated[str, tyro.conf.arg(metavar="[FILE]", help_behavior_hint="(TOML; default: none)")]
@@ -39,24 +43,34 @@ class Sweep(Command):
     every combination."""
     out: Path
     """The folder for all of it: the runs are in OUT/runs, what they print is in OUT/logs."""
-    engine: Literal["local", "print"] = "local"
-    """Where runs are trained: in processes of this machine; print writes the commands of `train`
-    and runs none."""
-    workers: Count = 1
-    """Runs that are trained at once."""
+    engine: Literal["local", "ray", "slurm", "print"] = "local"
+    """Where runs are trained: in processes of this machine, by a Ray cluster or in jobs of Slurm;
+    print writes the commands of `train` and runs none."""
+    workers: Count | None = None
+    """Runs that are trained at once; by default 1 on this machine, and elsewhere what there is
+    place for."""
+    engine_options: KeyValues = ()
+    """An option of ray.remote, such as num_gpus=1, or of submitit, such as timeout_min=600; may be
+    given several times."""
     shared: tyro.conf.Suppress[tuple[str, ...]] = ()
 
     def __call__(self, console: Console) -> None:
-        if self.workers < 1:
+        if self.workers is not None and self.workers < 1:
             raise ValueError(f"--workers (={self.workers}) must be at least 1")
+        if self.engine_options and self.engine not in _PACKAGES:
+            raise ValueError(f"--engine-options have no meaning with --engine {self.engine}")
+        package = _PACKAGES.get(self.engine)
+        if package is not None and importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(
+                f"--engine {self.engine} needs the package {package}: "
+                f"pip install 'trace-zoo[{self.engine}]'"
+            )
         import jax
 
         # This process makes agents only to check them. On an accelerator it would take the memory
         # that the runs need.
         jax.config.update("jax_platforms", "cpu")
         from agents.cli.sweep_plan import plan
-        from agents.running.folder import sole_writer
-        from agents.running.signals import StopRequest
         from agents.sweeps.folder import write_list
 
         shared = [*(f"--import={module}" for module in self.imports), *self.shared]
@@ -67,23 +81,42 @@ class Sweep(Command):
             for job in remaining:
                 print(shlex.join(["python", "-m", "agents", *job.command()]))
             return
+        self._train(list(jobs), remaining, console)
+
+    def _train(self, jobs: "Sequence[Job]", remaining: "Sequence[Job]", console: Console) -> None:
+        from agents.running.folder import sole_writer
+        from agents.running.signals import StopRequest
+        from agents.sweeps.folder import write_list
+        from agents.sweeps.job import Outcome
+
+        def say(text: str) -> None:
+            console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+        problems: list[Outcome] = []
+        complete = len(jobs) - len(remaining)
         with sole_writer(self.out), StopRequest() as stop:
             write_list(self.out, {job.name: job.words for job in jobs})
-            say = lambda text: console.print(text, soft_wrap=True, markup=False, highlight=False)  # noqa: E731
-            complete = len(jobs) - len(remaining)
             say(f"{self.out}: {len(jobs)} runs" + f", {complete} complete already" * bool(complete))
-            problems: list[Outcome] = []
-            for outcome in self._outcomes(remaining, lambda: stop.number is not None):
-                complete += not outcome.problem
-                problems += [outcome] * bool(outcome.problem)
-                told = outcome.problem or "complete"
-                say(f"{complete} of {len(jobs)}  {outcome.job.name}: {told}")
+            if not remaining:
+                return
+            outcomes = self._outcomes(remaining, lambda: stop.number is not None)
+            with contextlib.closing(outcomes):
+                for job, problem in outcomes:
+                    complete += not problem
+                    problems += [Outcome(job, problem)] * bool(problem)
+                    say(f"{complete} of {len(jobs)}  {job.name}: {problem or 'complete'}")
         _judge(problems, len(jobs), complete, self.out, stop.number)
 
-    def _outcomes(self, jobs: "Sequence[Job]", asked_to_stop: Any) -> "Iterator[Outcome]":
-        from agents.sweeps.engines import local
+    def _outcomes(
+        self, jobs: "Sequence[Job]", asked_to_stop: "Callable[[], bool]"
+    ) -> "Generator[Outcome, None, None]":
+        from agents.sweeps.engines import local, ray, slurm
 
-        return local.run(jobs, self.workers, asked_to_stop)
+        if self.engine == "local":
+            return local.run(jobs, self.workers or 1, asked_to_stop)
+        options = parse_options(self.engine_options, "--engine-options")
+        engine = {"ray": ray, "slurm": slurm}[self.engine]
+        return engine.run(jobs, self.workers, options, asked_to_stop)
 
 
 def parse_sweep(words: Sequence[str], prog: str) -> Sweep | SweepStatus:

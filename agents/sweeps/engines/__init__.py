@@ -1,5 +1,5 @@
 """Where the runs of a sweep are trained, an engine a file."""
 
-from agents.sweeps.engines import local
+from agents.sweeps.engines import local, ray, slurm
 
-__all__ = ["local"]
+__all__ = ["local", "ray", "slurm"]

@@ -1,7 +1,7 @@
 """Processes of this machine."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 from agents.sweeps.job import Job, Outcome, execute
@@ -9,7 +9,9 @@ from agents.sweeps.job import Job, Outcome, execute
 _LOOK = 0.2  # seconds
 
 
-def run(jobs: Sequence[Job], workers: int, asked_to_stop: Callable[[], bool]) -> Iterator[Outcome]:
+def run(
+    jobs: Sequence[Job], workers: int, asked_to_stop: Callable[[], bool]
+) -> Generator[Outcome, None, None]:
     """Train runs in processes, so many at once, and return each outcome when it is there.
 
     Once asked to stop, no other run is begun, and those that are being trained end with a

@@ -1,0 +1,102 @@
+"""Jobs of a Slurm cluster, by submitit."""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+from agents.sweeps.job import Job, Outcome, execute
+
+_LOOK = 0.5  # seconds
+
+
+def run(
+    jobs: Sequence[Job],
+    workers: int | None,
+    options: Mapping[str, Any],
+    asked_to_stop: Callable[[], bool],
+) -> Generator[Outcome, None, None]:
+    """Train runs as one array of jobs, and return each outcome when it is there.
+
+    A job that is preempted, or has used up its time, lets the training write a checkpoint and is
+    queued again. Whoever leaves the iteration before its end cancels the jobs.
+
+    **Arguments:**
+
+    - `jobs`: at least one, all of the same sweep.
+    - `workers`: jobs of the array that run at once; by default as many as the cluster lets.
+    - `options`: of submitit's `update_parameters`, such as `timeout_min` or `slurm_partition`; and
+      `cluster`, where `"local"` takes processes of this machine in place of Slurm.
+
+    **Raises:**
+
+    `ValueError` for an option that submitit does not have; `RuntimeError` where there is no Slurm.
+    """
+    import submitit
+
+    parameters = dict(options)
+    executor = submitit.AutoExecutor(
+        jobs[0].out / "submitit", cluster=parameters.pop("cluster", "slurm")
+    )
+    limit = {} if workers is None else {"slurm_array_parallelism": workers}
+    try:
+        executor.update_parameters(**{"name": "trace-zoo", **limit, **parameters})
+    except NameError as error:
+        raise ValueError(f"`engine_options` are not submitit's: {error}") from None
+    with executor.batch():
+        pending = [(executor.submit(Training(job)), job) for job in jobs]
+    try:
+        while pending and not asked_to_stop():
+            done = [(submitted, job) for submitted, job in pending if submitted.done()]
+            pending = [pair for pair in pending if pair not in done]
+            yield from (_outcome(submitted, job) for submitted, job in done)
+            time.sleep(_LOOK if pending else 0)
+    finally:
+        for submitted, _ in pending:
+            submitted.cancel()
+
+
+class Training:
+    """A run as submitit calls it, in a job; `checkpoint` is called before the job is queued again.
+
+    **Arguments:**
+
+    - `job`: the run.
+    """
+
+    def __init__(self, job: Job):
+        self._job = job
+
+    def __call__(self) -> Outcome:
+        """Train, in a thread: signals interrupt the main one, where submitit deals with them."""
+        self._stopping = threading.Event()
+        outcomes: list[Outcome] = []
+
+        def train() -> None:
+            outcomes.append(execute(self._job, self._stopping.is_set))
+
+        self._thread = threading.Thread(target=train)
+        self._thread.start()
+        try:
+            self._thread.join()
+        finally:
+            self._stopping.set()
+            self._thread.join()
+        return outcomes[0]
+
+    def checkpoint(self) -> Any:
+        """Let the training write a checkpoint, and return what goes on from there."""
+        from submitit.helpers import DelayedSubmission
+
+        self._stopping.set()
+        self._thread.join()
+        return DelayedSubmission(Training(self._job))
+
+
+def _outcome(submitted: Any, job: Job) -> Outcome:
+    from submitit.core.utils import UncompletedJobError
+
+    try:
+        return submitted.result()
+    except UncompletedJobError as error:
+        return Outcome(job, f"job {submitted.job_id}: {str(error).strip().partition(chr(10))[0]}")

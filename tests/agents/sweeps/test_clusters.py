@@ -1,0 +1,134 @@
+"""Runs on a Ray cluster, and in jobs of submitit on this machine."""
+
+import contextlib
+import importlib
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from agents.cli import main
+from tests.agents.sweeps.processes import TABULAR, parent, said, same, sweep, trainings, until
+from tests.project import source
+
+# What a cluster does to its own files it does in these; none of it is told to anybody.
+RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+
+
+WORDS = ("--grid", "epsilon=0.1,0.2,0.3", "--steps", "100000")
+
+
+@contextlib.contextmanager
+def ray_cluster():
+    """The address of a Ray cluster of two workers, on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tempfile.mkdtemp(prefix="ray")  # a short path: sockets are in it
+    words = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", "--num-cpus=2"]
+    words += [f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
+    words += ["--node-ip-address=127.0.0.1", "--disable-usage-stats"]
+    head = subprocess.Popen(
+        words, env={**os.environ, **RAY}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        head.terminate()
+        head.communicate(timeout=60)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The folder of one of the runs, by itself and undisturbed."""
+    out = tmp_path_factory.mktemp("alone") / "run"
+    words = ["train", *TABULAR, *WORDS[2:], "--epsilon", "0.1", "--out", str(out)]
+    subprocess.run([sys.executable, "-m", "agents", *words], cwd=source.ROOT, check=True)
+    return out
+
+
+@pytest.mark.slow
+def test_ray_trains_and_goes_on_where_a_worker_or_the_sweep_has_ended(tmp_path, alone):
+    """On a cluster that is there, and then on one that the sweep starts for itself."""
+    words = [*WORDS, "--out", str(tmp_path), "--engine", "ray"]
+    with ray_cluster() as address:
+        begun = sweep(*words, RAY_ADDRESS=address, **RAY)
+        until(lambda: len(list(tmp_path.glob("runs/*/scalars.csv"))) == 2)
+        both = set(trainings(tmp_path))
+        assert len(both) == 2  # the third waits: the cluster has two workers
+        os.kill(parent(max(both)), signal.SIGKILL)
+        until(lambda: set(trainings(tmp_path)) - both)  # another worker goes on
+        begun.send_signal(signal.SIGINT)
+        assert "the others keep what they have" in said(begun, 130)
+        until(lambda: not set(trainings(tmp_path)))
+    told = said(sweep(*words, "--workers", "2", **RAY), 0)
+    assert "3 of 3  epsilon=0." in told
+    assert same(tmp_path / "runs" / "epsilon=0.1", alone)
+
+
+@pytest.mark.slow
+def test_submitit_queues_a_preempted_run_again_and_says_which_job_died(tmp_path, alone):
+    """And cancels its jobs where it is interrupted, each of which writes a checkpoint."""
+    words = ["--grid", "epsilon=0.1,0.2", "--out", str(tmp_path), "--engine", "slurm"]
+    words += ["--engine-options", "cluster=local", "--engine-options", "timeout_min=60"]
+    begun = sweep(*words, *WORDS[2:])
+    until(lambda: len(list(tmp_path.glob("runs/*/scalars.csv"))) == 2)
+    preempted, killed = (next(trainings(tmp_path / "runs" / f"epsilon={e}")) for e in (0.1, 0.2))
+    os.kill(parent(preempted), signal.SIGUSR2)  # what submitit lets Slurm send
+    os.kill(parent(killed), signal.SIGKILL)
+    told = said(begun, 1)
+    assert re.search(r"^1 of 2  epsilon=0.1: complete$", told, re.M)
+    assert re.search(r"^1 of 2 runs failed.*\n  epsilon=0.2: job \d+: .+; \S+\.log$", told, re.M)
+    log = (tmp_path / "logs" / "epsilon=0.1.log").read_text()
+    attempts = [line for line in log.splitlines() if line.startswith("$ python -m agents train")]
+    assert [line.endswith(" --resume") for line in attempts] == [False, True]
+    assert same(tmp_path / "runs" / "epsilon=0.1", alone)
+
+    begun = sweep(*words, "--steps", "1e9")
+    until(lambda: len(set(trainings(tmp_path))) == 2)
+    begun.send_signal(signal.SIGINT)
+    said(begun, 130)
+    until(lambda: not set(trainings(tmp_path)))
+
+
+@pytest.fixture
+def submitit(monkeypatch):
+    """The package, whose import closes all handlers of logging: absl's with pytest's own stream."""
+    monkeypatch.setattr(logging, "shutdown", lambda handlers: None)
+    return importlib.import_module("submitit")
+
+
+@pytest.mark.parametrize(
+    ("engine", "option", "message"),
+    [
+        ("local", "num_gpus=1", "--engine-options have no meaning with --engine local"),
+        ("slurm", "colour=1", "--engine-options are not submitit's: "),
+        ("slurm", "cluster=nowhere", "AutoExecutor doesn't know any executor named nowhere"),
+        ("slurm", "num_gpus", r"--engine-options \(='num_gpus'\) must be written as key=value"),
+    ],
+)
+def test_options_that_an_engine_does_not_have(engine, option, message, tmp_path, capsys, submitit):
+    words = ["sweep", *TABULAR, *WORDS, "--out", str(tmp_path), "--engine", engine]
+    if engine == "slurm" and "cluster" not in option:
+        words += ["--engine-options", "cluster=local"]
+    assert main([*words, "--engine-options", option]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("slurm", "submitit")])
+def test_an_engine_that_is_not_installed(engine, package, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    words = ["sweep", *TABULAR, *WORDS, "--out", str(tmp_path), "--engine", engine]
+    assert main(words) == 2
+    told = f"--engine {engine} needs the package {package}: pip install 'trace-zoo[{engine}]'\n"
+    assert capsys.readouterr().err == told
+    assert not list(tmp_path.iterdir())

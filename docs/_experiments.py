@@ -82,7 +82,7 @@ def figure(name: str) -> str:
         axes.set_title(environment, fontsize=10)
         axes.set_xlabel(f"{experiment.metric}, {experiment.measure}")
         axes.set_yticks(range(len(variants)), variants)
-    parts[0][0].invert_yaxis()
+    parts[0][0].set_ylim(len(variants) - 0.4, -0.6)
     return picture(fig, f"Scores of every variant of {name}: seeds, mean and interval.")
 
 

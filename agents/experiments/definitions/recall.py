@@ -24,12 +24,6 @@ EXPERIMENT = Experiment(
     measure="area",
     claims=(
         Better(
-            text="With OA1 the policy is not the best one throughout: K2, which has no choice of "
-            "what to remember, does better.",
-            better="K2",
-            than="OA1",
-        ),
-        Better(
             text="The policy is the best one less often with B2 than with OA1.",
             better="OA1",
             than="B2",

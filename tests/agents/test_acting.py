@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,10 +45,13 @@ class Counting(AbstractBehavior):
 
 def collected(env, params=None, envs=2, length=12, **options):
     actor, behavior = Actor(env, env.default_params if params is None else params), Counting()
-    state = actor.reset(behavior, envs, key=KEY)
-    return jax.jit(lambda state: actor.collect(behavior, state, length=length, key=KEY, **options))(
-        state
-    )
+
+    @jax.jit
+    def run():
+        state = actor.reset(behavior, envs, key=KEY)
+        return actor.collect(behavior, state, length=length, key=KEY, **options)
+
+    return run()
 
 
 @pytest.mark.parametrize(
@@ -80,8 +84,8 @@ def test_what_a_memory_keeps_in_a_rollout_changes_nothing(separate):
     spaces = env.observation_space(actor.params), env.action_space(actor.params)
     options = {"encoder_size": 4, "head_size": 4, "separate": separate, "key": KEY}
     memory = zoo.spec("transformer", hidden=4, window=4)
-    behavior = ByPolicy(actor_critic(*spaces, memory, **options))
-    start = actor.reset(behavior, 2, key=KEY)
+    behavior = eqx.filter_jit(lambda: ByPolicy(actor_critic(*spaces, memory, **options)))()
+    start = jax.jit(lambda: actor.reset(behavior, 2, key=KEY))()
 
     @jax.jit
     def rollouts(state):

@@ -73,6 +73,7 @@ def drawn(agent):
     return eqx.tree_at(where, state.learner, networks), dataclasses.replace(sample, rows=rows)
 
 
+@eqx.filter_jit
 def along(network, rows):
     """The outputs of a network that steps along a sample's rows, from the zero state."""
     start = jnp.zeros((rows.reward.shape[1], 4))
@@ -80,12 +81,13 @@ def along(network, rows):
 
 
 def both_values(critic, read, action):
-    return np.array(
-        [
-            [critic.head.values(read[t, s], action[t, s]) for s in range(read.shape[1])]
-            for t in range(read.shape[0])
-        ]
-    )
+    values = lambda head, *given: jax.vmap(jax.vmap(head.values))(*given)  # noqa: E731
+    return np.asarray(eqx.filter_jit(values)(critic.head, read, action))
+
+
+@eqx.filter_jit
+def sample_and_log_prob(policy, key):
+    return policy.sample_and_log_prob(key)
 
 
 def bootstrapped_by_hand(rows, mask, following, discount):
@@ -111,7 +113,7 @@ def test_sac_learns_towards_the_soft_value_of_the_next_step(sampling):
     rows, mask, key = sample.rows, np.asarray(sample.mask), jax.random.key(7)
     assert mask.sum() == 12
     policy = jax.tree.map(lambda x: x[1:], along(learner.actor, rows))
-    action, log_prob = policy.sample_and_log_prob(key)
+    action, log_prob = sample_and_log_prob(policy, key)
     np.testing.assert_allclose(policy.log_prob(action), log_prob, rtol=1e-6)
     values = both_values(learner.target, along(learner.target, rows)[1:], action)
     soft = values.min(-1) - np.exp(learner.log_temperature) * np.asarray(log_prob)
@@ -129,7 +131,7 @@ def test_sacs_actor_and_temperature():
     rows, mask, key = sample.rows, np.asarray(sample.mask), jax.random.key(7)
     temperature = jnp.exp(learner.log_temperature)
     policy = jax.tree.map(lambda x: x[:-1], along(learner.actor, rows))
-    action, log_prob = policy.sample_and_log_prob(key)
+    action, log_prob = sample_and_log_prob(policy, key)
     values = both_values(learner.critic, along(learner.critic, rows)[:-1], action).min(-1)
     expected = (temperature * log_prob - values)[mask].mean()
     loss, metrics = jax.jit(sac._actor_loss)(

@@ -41,6 +41,7 @@ def test_every_run_of_an_experiment_can_be_made(name):
     assert experiment.claims and experiment.differs
 
 
+@pytest.mark.slow  # fourteen runs with programs of their own
 def test_it_is_judged_and_can_be_repeated(tmp_path):
     lines = []
     rows = experiments.run(TINY, tmp_path / "a", scale="quick", say=lines.append)

@@ -20,6 +20,7 @@ def problem():
     return xs, jnp.asarray(rng.random(TIME) < 0.1)
 
 
+@eqx.filter_jit
 def theirs(model, xs, begin):
     """Outputs and their gradient, from the beginning of an episode."""
 
@@ -31,6 +32,7 @@ def theirs(model, xs, begin):
     return ys, gradient
 
 
+@eqx.filter_jit
 def ours(cell, xs, begin):
     def loss(xs):
         _, ys = cell.scan(cell.init_state(), xs, begin)
@@ -42,7 +44,7 @@ def ours(cell, xs, begin):
 
 @pytest.mark.slow
 def test_lru(float32):
-    other = memax_lru.LRU(WIDTH, WIDTH, key=jax.random.key(0))
+    other = eqx.filter_jit(memax_lru.LRU)(WIDTH, WIDTH, key=jax.random.key(0))
     cell = zoo.LRU(WIDTH, WIDTH, key=jax.random.key(1))
     names = {"B_re": "b_real", "B_im": "b_imag", "C_re": "c_real", "C_im": "c_imag", "D": "d"}
     names |= {name: name for name in ("nu_log", "theta_log", "gamma_log")}
@@ -54,7 +56,7 @@ def test_lru(float32):
 
 @pytest.mark.slow
 def test_mgu(float32):
-    other = memax_mgu.MGU(WIDTH, key=jax.random.key(0))
+    other = eqx.filter_jit(memax_mgu.MGU)(WIDTH, key=jax.random.key(0))
     cell = zoo.MGU(WIDTH, WIDTH, key=jax.random.key(1))
     gates = other.algebra.algebra
     cell = eqx.tree_at(

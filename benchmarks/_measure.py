@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,18 +21,16 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to measure.
-
-    **Arguments:**
-
-    - `seconds`: measured time per candidate; a candidate runs between `least` and `most` times.
-    - `compilations`: how often each candidate is compiled, unless that takes over two seconds.
-    """
+    """How long to measure."""
 
     seconds: float = 1.0
+    """Measured time per candidate."""
     least: int = 5
+    """Runs of a candidate at the least."""
     most: int = 100
+    """Runs of a candidate at the most."""
     compilations: int = 3
+    """How often each candidate is compiled, unless that takes over two seconds."""
 
 
 QUICK = Budget(seconds=0.0, least=2, most=2, compilations=1)
@@ -104,7 +103,7 @@ def compete(
             # A slow candidate runs in fewer of the rounds, spread evenly over them.
             if i * rounds[name] // most != (i - 1) * rounds[name] // most:
                 run_seconds[name].append(_run(compiled[name], arguments))
-    return {
+    measured = {
         name: Measurement(
             statistics.median(run_seconds[name]),
             statistics.median(compile_seconds[name]),
@@ -114,6 +113,11 @@ def compete(
         )
         for name, (function, arguments) in candidates.items()
     }
+    for name, m in measured.items():
+        # A log in which nothing is lost that was measured before something fails.
+        words = f"{name or 'program'}: {m.run_seconds * 1e3:.4g} ms, {m.argument_bytes} bytes in"
+        print(f"{words}, compiled in {m.compile_seconds:.3g} s", file=sys.stderr, flush=True)
+    return measured
 
 
 def _compile(function: Callable, arguments: tuple):

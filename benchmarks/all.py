@@ -2,7 +2,8 @@
 
 `python -m benchmarks.all --out FOLDER`. Each part is a process of its own with a share of the
 time, so that one that fails or takes too long loses nothing of the others: what it printed stays.
-With `JAX_PLATFORMS=cuda` the programs run on a GPU; `make bench-gpu` says so.
+What is measured is written down at once. With `JAX_PLATFORMS=cuda,cpu` the programs run on a GPU;
+`make bench-gpu` says so, and takes `--few` sizes.
 """
 
 import subprocess
@@ -15,14 +16,25 @@ import tyro
 
 # Shares of the whole time, the most wanted first; what a part leaves goes to those behind it.
 PARTS = {
-    "scans": 3.0,
+    "scans": 4.0,
     "ppo": 2.0,
     "gradients": 2.0,
     "zoo": 3.0,
     "newton": 2.0,
+    "matrices": 2.0,
+    "envs": 2.0,
     "streaming": 1.0,
     "depth": 1.0,
-    "envs": 2.0,
+}
+# With `few`: the sizes that tell most, on a device that is wide and lent for minutes.
+FEW = {
+    "scans": "--times 1024 --widths 16x256 --coefficients constant --seconds 0.3 --compilations 1",
+    "ppo": "--num-envs 4096 --encoder-sizes 0 --seconds 1.5",
+    "gradients": "--cells rtu gru --named",
+    "zoo": "--cells mlp rtu lru s5 mingru ffm linear_attention mlstm elstm gru --times 1024",
+    "newton": "--cells elstm gru --times 1024",
+    "matrices": "--cells mlstm deltanet --times 1024 --widths 32",
+    "envs": "--names RepeatPreviousEasy CartPole-v1 MineSweeperEasy hallway_keys --envs 64 4096",
 }
 
 
@@ -36,6 +48,8 @@ class Options:
     """Names of benchmarks."""
     minutes: float = 60.0
     """Time for all parts together."""
+    few: bool = False
+    """Only the sizes that tell most, and no parts but those that have such."""
     quick: bool = False
     """A short form with tiny sizes, for tests."""
 
@@ -54,10 +68,11 @@ def run(options: Options) -> dict[str, str]:
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         raise ValueError(f"`parts` (={unknown[0]!r}) must be among {', '.join(PARTS)}.")
+    parts = [name for name in options.parts if name in FEW or not options.few]
     options.out.mkdir(parents=True, exist_ok=True)
     end, outcomes = time.monotonic() + 60 * options.minutes, {}
-    for number, name in enumerate(options.parts):
-        share = PARTS[name] / sum(PARTS[later] for later in options.parts[number:])
+    for number, name in enumerate(parts):
+        share = PARTS[name] / sum(PARTS[later] for later in parts[number:])
         outcomes[name] = _run_part(name, share * max(0.0, end - time.monotonic()), options)
         print(f"{name}: {outcomes[name]}", flush=True)
         lines = [f"{part}: {said}\n" for part, said in outcomes.items()]
@@ -70,6 +85,7 @@ def _run_part(name: str, seconds: float, options: Options) -> str:
     began = time.monotonic()
     words = [sys.executable, "-u", "-m", f"benchmarks.{name}", "--markdown"]
     words += ["--json", str(options.out / f"{name}.json"), *["--quick"] * options.quick]
+    words += FEW[name].split() if options.few else []
     with (options.out / f"{name}.txt").open("w") as log:
         try:
             done = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)

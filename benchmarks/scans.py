@@ -1,7 +1,9 @@
 """`scan.linear` by each method against `jax.lax.associative_scan` and `jax.lax.scan`.
 
 Forward, and with the gradient of a real loss with respect to a, b and h0. The named figure is
-complex64, time-major, 1024 × 16 × 256.
+complex64, time-major, 1024 × 16 × 256. Beside each stand the bytes that it must read and write, by
+its time, and those of a copy. `alternatives` are other ways to go through time, for devices with
+many cores: loops of several steps at once, the tree, chunks in two passes.
 
     python -m benchmarks.scans --markdown
     python -m benchmarks.scans --times 1024 --widths 16x256 --dtypes complex64
@@ -18,6 +20,7 @@ import jax.numpy as jnp
 import tyro
 
 import scan
+from benchmarks._alternatives import alternatives
 from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete, copy, heading
 from benchmarks._measure import ratio as _ratio
 
@@ -40,14 +43,30 @@ class Options:
     """Number types."""
     coefficients: tuple[Literal["varying", "constant"], ...] = ("varying", "constant")
     """One a per step, or one for all."""
+    alternatives: tuple[str, ...] = ("1024x16x256", "16384x1x256")
+    """Steps and features of the comparison with other ways to go through time."""
+    unrolls: tuple[int, ...] = (1, 4, 16, 64, 256)
+    """Steps of a loop's body among those."""
+    chunks: tuple[int, ...] = (16, 64, 256)
+    """Steps of a chunk among those."""
     named: bool = False
     """Only the named figure and the price of batch-major arrays."""
+    budget: tyro.conf.OmitArgPrefixes[Budget] = field(default_factory=Budget)
     quick: bool = False
     """Small and short, to see that it works."""
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
 
 
-_QUICK = {"times": (4,), "widths": ("2x3",), "dtypes": ("float32",), "coefficients": ("constant",)}
+_QUICK = {
+    "times": (4,),
+    "widths": ("2x3",),
+    "dtypes": ("float32",),
+    "coefficients": ("constant",),
+    "alternatives": ("8x2x3",),
+    "unrolls": (1, 4),
+    "chunks": (4,),
+    "budget": QUICK,
+}
 
 
 def _by_associative_scan(a, b, h0):
@@ -147,11 +166,31 @@ def _compared(candidates: dict, baseline: str, budget: Budget) -> list[Row]:
             if base
             else math.nan,
             "× copy": _ratio(m.run_seconds, copied.run_seconds),
+            "GB/s": num_bytes / m.run_seconds / 1e9,
+            "a copy's GB/s": num_bytes / copied.run_seconds / 1e9,
             "compile s": m.compile_seconds,
             "temp MB": m.temp_bytes / 1e6,
         }
 
     return [row(name, m) for name, m in results.items()]
+
+
+def alternative_rows(
+    sizes: tuple[int, ...], dtype: str, gradient: bool, options: Options
+) -> list[Row]:
+    """The rows of one shape, number type and pass: ours and every other way."""
+    time, *features = sizes
+    given = arguments(time, tuple(features), dtype, False)
+    ways = {"scan.linear auto": scan.linear, **alternatives(options.unrolls, options.chunks)}
+    wrap = with_gradient if gradient else lambda solve: solve
+    candidates = {name: (wrap(solve), given) for name, solve in ways.items()}
+    case = {
+        "steps": time,
+        "features": "×".join(map(str, features)),
+        "dtype": dtype,
+        "pass": "gradient" if gradient else "forward",
+    }
+    return [{**case, **row} for row in _compared(candidates, "tree", options.budget)]
 
 
 def layouts(time: int, batch: int, width: int, budget: Budget) -> list[Row]:
@@ -181,11 +220,13 @@ def run(options: Options) -> dict[str, list[Row]]:
 
     **Returns:**
 
-    `named` (the named figure), `layouts`, and `grid` unless only the named figure was wanted.
+    `named` (the named figure), `layouts`, and unless only the named figure was wanted
+    `alternatives` and `grid`.
     """
-    budget, sizes = Budget(), (1024, 16, 256)
+    sizes = (1024, 16, 256)
     if options.quick:
-        budget, sizes, options = QUICK, (5, 2, 4), replace(options, **_QUICK)
+        sizes, options = (5, 2, 4), replace(options, **_QUICK)
+    budget = options.budget
     time, *features = sizes
     tables = {
         "named": rows_for(time, tuple(features), "complex64", False, budget),
@@ -194,7 +235,15 @@ def run(options: Options) -> dict[str, list[Row]]:
     output = options.output
     output.table(heading("The named figure", budget=budget), tables["named"])
     output.table(f"Layouts of {'×'.join(map(str, sizes))} complex64", tables["layouts"])
+    output.save(tables)
     if not options.named:
+        tables["alternatives"] = []
+        by_dtype = itertools.product(options.alternatives, options.dtypes, (False, True))
+        for shape, dtype, gradient in by_dtype:
+            rows = alternative_rows(tuple(map(int, shape.split("x"))), dtype, gradient, options)
+            output.table(f"Ways through time: {shape}, {dtype}", rows)
+            tables["alternatives"] += rows
+            output.save(tables)
         cases = itertools.product(options.widths, options.dtypes, options.coefficients)
         shapes = [(tuple(map(int, w.split("x"))), d, c == "constant") for w, d, c in cases]
         tables["grid"] = []
@@ -202,7 +251,7 @@ def run(options: Options) -> dict[str, list[Row]]:
             rows = [row for shape in shapes for row in rows_for(time, *shape, budget)]
             output.table(f"{time:,} steps", rows)
             tables["grid"] += rows
-    output.save(tables)
+            output.save(tables)
     return tables
 
 

@@ -24,6 +24,8 @@ os.environ["XLA_FLAGS"] = " ".join(
         os.environ.get("XLA_FLAGS", ""),
     ]
 )
+# Where `JAX_PLATFORMS=cuda,cpu` has the tests run on a GPU, all workers share its memory.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["TRACE_ZOO_CACHE"] = ""  # no test writes into the cache of whoever runs it
 

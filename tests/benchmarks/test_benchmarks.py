@@ -1,5 +1,6 @@
 """The benchmarks run, print finite ratios, and compare programs that compute the same thing."""
 
+import importlib
 import json
 import math
 import subprocess
@@ -11,9 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tyro
 
+import scan
 from agents import envs
 from benchmarks import (
+    _alternatives,
     _differences_rules,
     _measure,
     _online,
@@ -50,7 +54,11 @@ def test_scans(float32, tmp_path, capsys):
     path = tmp_path / "rows.json"
     output = _measure.Output(markdown=True, json=path)
     tables = scans.run(scans.Options(quick=True, output=output))
-    assert set(tables) == {"named", "layouts", "grid"}
+    assert set(tables) == {"named", "layouts", "alternatives", "grid"}
+    assert [row["solver"] for row in tables["alternatives"]] == 2 * [
+        *("scan.linear auto", "lax.scan, unroll 1", "lax.scan, unroll 4", "tree"),
+        "chunks of 4, two passes",
+    ]
     for name in ("named", "grid"):
         for direction in ("forward", "gradient"):
             solvers = [r["solver"] for r in tables[name] if r["pass"] == direction]
@@ -166,6 +174,30 @@ def test_solvers_agree(dtype, constant):
             result,
             results[scans.BASELINE],
         )
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.complex128])
+def test_alternatives_are_the_recurrence_and_its_gradient(dtype):
+    rng = np.random.default_rng(0)
+    turn = 1j if dtype == jnp.complex128 else 0
+    normal = lambda *n: jnp.asarray(rng.normal(size=n) + turn * rng.normal(size=n))  # noqa: E731
+    given = 0.9 * normal(8, 3), normal(8, 3), normal(3)
+    ways = {"ours": scan.linear, **_alternatives.alternatives((1, 3, 256), (1, 2, 4, 256))}
+
+    @jax.jit
+    def all_of_them(*given):
+        return {name: (way(*given), scans.with_gradient(way)(*given)) for name, way in ways.items()}
+
+    results = all_of_them(*given)
+    expected = results.pop("ours")
+    for name, result in results.items():
+        jax.tree.map(
+            lambda x, y, name=name: np.testing.assert_allclose(x, y, 1e-12, 1e-12, err_msg=name),
+            result,
+            expected,
+        )
+    with pytest.raises(ValueError, match=r"`steps` \(=3\) must divide the number of steps of time"):
+        _alternatives.in_chunks(*given, steps=3)
 
 
 def test_large_shapes_are_left_out_and_said_so():
@@ -359,6 +391,13 @@ def test_a_part_that_fails_loses_nothing_of_the_others(tmp_path, monkeypatch):
     assert lines == ["absent: not done within 0 s", "_measure: not done within 0 s"]
     with pytest.raises(ValueError, match=r"`parts` \(='ppo'\) must be among absent, _measure"):
         everything.run(replace(options, parts=("ppo",)))
+
+
+def test_the_few_sizes_are_words_of_their_benchmarks():
+    assert set(everything.FEW) <= set(everything.PARTS)
+    for name, words in everything.FEW.items():
+        options = importlib.import_module(f"benchmarks.{name}").Options
+        assert tyro.cli(options, args=words.split()) != options()
 
 
 @pytest.mark.slow

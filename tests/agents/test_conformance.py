@@ -169,8 +169,8 @@ def test_a_loaded_policy_acts_outside_as_inside(trained):
 @pytest.mark.parametrize("case", FIRST, ids=by_name)
 def test_an_evaluation_is_of_the_first_episode_of_each_environment(case):
     actor = case.agent.actor
-    start = jax.jit(lambda key: case.agent.init(key=key))(jax.random.key(0))
-    policy = case.agent.policy(start.learner)
+    learner = jax.jit(lambda key: case.agent.init(key=key).learner)(jax.random.key(0))
+    policy = case.agent.policy(learner)
     key, episodes = jax.random.key(1), 64
     played = jax.jit(lambda key: evaluate(actor, policy, episodes=episodes, greedy=False, key=key))(
         key

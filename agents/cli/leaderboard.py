@@ -64,20 +64,13 @@ class Leaderboard(CompilingCommand):
         if self.action == "add":
             board, memories = self._entered(), (self.label,)
             tasks = tasks or leaderboard.standings(known)[0]
-        parts = [(tasks or leaderboard.tasks("Easy"), memories or tuple(board.variants))]
-        if self.action == "run" and not self.memories:
-            parts.append((tuple(map(leaderboard.twin, parts[0][0])), (leaderboard.MEMORYLESS,)))
-        table = known
-        for tasks, memories in parts:
-            table = leaderboard.fill(
-                board,
-                table,
-                out,
-                tasks=tasks,
-                memories=memories,
-                scale=self.scale,
-                say=lambda text: console.print(text, soft_wrap=True, highlight=False),
-            )
+        memories, runs = memories or tuple(board.variants), []
+        for task in tasks or leaderboard.tasks("Easy"):
+            runs += [(task, memory) for memory in memories]
+            if self.action == "run" and not self.memories:
+                runs.append((leaderboard.twin(task), leaderboard.MEMORYLESS))
+        say = lambda text: console.print(text, soft_wrap=True, highlight=False)  # noqa: E731
+        table = leaderboard.fill(board, known, out, runs, scale=self.scale, say=say)
         self._show(table, console)
         console.print(f"results: {out / RESULTS}", soft_wrap=True, highlight=False)
 

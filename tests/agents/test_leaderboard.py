@@ -1,6 +1,7 @@
 """The leaderboard: what is run, kept and added, and who leads."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -32,8 +33,8 @@ def table(scores):
 
 def test_what_is_known_is_not_run_again(tmp_path):
     lines = []
-    everything = {"tasks": tuple(SMALL.environments), "memories": tuple(SMALL.variants)}
-    found = fill(SMALL, Table(), tmp_path / "a", **everything, scale="quick", say=lines.append)
+    runs = list(itertools.product(SMALL.environments, SMALL.variants))
+    found = fill(SMALL, Table(), tmp_path / "a", runs, scale="quick", say=lines.append)
     assert len(lines) == 4 and len(found.rows) == len(found.curves) == 12
     kept = read_table(tmp_path / "a")
     assert [r.seed for r in kept.rows] == [0, 1, 2] * 4
@@ -46,12 +47,12 @@ def test_what_is_known_is_not_run_again(tmp_path):
     lacking = dataclasses.replace(
         kept, rows=tuple(r for r in kept.rows if (r.environment, r.variant) != one)
     )
-    again = fill(SMALL, lacking, tmp_path / "b", **everything, scale="quick", say=lines.append)
+    again = fill(SMALL, lacking, tmp_path / "b", runs, scale="quick", say=lines.append)
     assert lines == ["runs/long/one: 200 steps, 3 seeds"]
     assert set(again.rows) >= {r for r in found.rows if (r.environment, r.variant) == one}
 
-    with pytest.raises(ValueError, match=r"`memories` \(='gru'\) must be of one, another"):
-        fill(SMALL, Table(), tmp_path / "c", tasks=(), memories=("gru",))
+    with pytest.raises(ValueError, match=r"`memory` \(='gru'\) must be one of one, another"):
+        fill(SMALL, Table(), tmp_path / "c", [("long", "gru")])
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
@@ -123,7 +124,10 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
         (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
         (["add", "--out", str(tmp_path), "--memory", "gru", "--label", "gru"], "the board has it"),
         (["add", "--out", str(tmp_path), "--memory", "gr", "--label", "a"], "Did you mean gru"),
-        (["run", "--out", str(tmp_path), "--tasks", "a"], "(='a') must be of RepeatPreviousEasy"),
+        (
+            ["run", "--out", str(tmp_path), "--tasks", "a"],
+            "(='a') must be one of RepeatPreviousEasy",
+        ),
     ):
         assert main(["leaderboard", *words]) == 2
         assert message in capsys.readouterr().err

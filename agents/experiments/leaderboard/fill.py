@@ -15,21 +15,20 @@ def fill(
     board: Experiment,
     known: Table,
     out: Path,
+    runs: Sequence[tuple[str, str]],
     *,
-    tasks: Sequence[str],
-    memories: Sequence[str],
     scale: str = "small",
     progress: Show = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Table:
-    """Run what a table lacks, task by task, and write the table after every run.
+    """Run what a table lacks, and write the table after every run.
 
     **Arguments:**
 
     - `board`: the tasks and memories.
     - `known`: what was run before; it is not run again.
     - `out`: the folder for runs and table. A run that was stopped goes on.
-    - `tasks`, `memories`: labels of `board`'s to run.
+    - `runs`: pairs of labels of `board`'s, a task and a memory, in this order.
     - `scale`: one of `board.scales`.
     - `progress`: as for `agents.train`.
     - `say`: called with a line for each run.
@@ -43,33 +42,32 @@ def fill(
     `ValueError` for labels or a scale that there are not, and what `agents.train` raises.
     """
     size, table = size_of(board, scale), known
-    for name, given, there in (
-        ("tasks", tasks, board.environments),
-        ("memories", memories, board.variants),
-    ):
-        for label in given:
+    for task, memory in runs:
+        for name, label, there in (
+            ("task", task, board.environments),
+            ("memory", memory, board.variants),
+        ):
             if label not in there:
-                raise ValueError(f"`{name}` (={label!r}) must be of {', '.join(there)}.")
-    for task in tasks:
-        for memory in memories:
-            if table.has(task, memory):
-                continue
-            agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
-            begun = time.process_time()
-            complete(
-                agent,
-                folder,
-                size.steps,
-                size.seeds,
-                REPORTED,
-                str(folder.relative_to(out)),
-                progress=progress,
-                say=say,
-            )
-            seconds = time.process_time() - begun
-            rows = rows_of(board, task, memory, {}, folder)
-            table = table.with_run(rows, folder, board.metric, seconds)
-            write_table(out, table)
+                raise ValueError(f"`{name}` (={label!r}) must be one of {', '.join(there)}.")
+    for task, memory in runs:
+        if table.has(task, memory):
+            continue
+        agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
+        begun = time.process_time()
+        complete(
+            agent,
+            folder,
+            size.steps,
+            size.seeds,
+            REPORTED,
+            str(folder.relative_to(out)),
+            progress=progress,
+            say=say,
+        )
+        seconds = time.process_time() - begun
+        rows = rows_of(board, task, memory, {}, folder)
+        table = table.with_run(rows, folder, board.metric, seconds)
+        write_table(out, table)
     if not (out / RESULTS).exists():
         write_table(out, table)
     return table

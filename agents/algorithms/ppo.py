@@ -209,12 +209,13 @@ class PPO(AbstractAgent):
     def init(self, *, key: Array) -> AgentState:
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
-        shape = self.spaces[0].shape
         normalizes, scales = self.normalize_observation, self.normalize_reward
         learner = Learner(
             network=network,
             optimizer=self._optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
-            observation_statistics=RunningStatistics.init(shape) if normalizes else None,
+            observation_statistics=RunningStatistics.init(self.spaces[0].shape)
+            if normalizes
+            else None,
             return_statistics=RunningStatistics.init(()) if scales else None,
         )
         actors = Actors(

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import agents
+import zoo
 from agents import envs
 from agents.envs.core.hidden import Hides
 from agents.envs.registry import OWN
@@ -98,6 +100,16 @@ def test_pairs_that_are_turned_knowingly_match():
     _, (_, rewards, terminated, _, _) = played(twin, params, act, 200)
     end = int(jnp.argmax(terminated)) + 1
     np.testing.assert_allclose(rewards[:end].sum(), 1, rtol=1e-5)
+
+
+def test_an_agent_takes_what_is_seen_and_what_is_hidden():
+    options = {"env": "HigherLowerEasy", "env_options": {"observability": "full"}}
+    ppo = agents.PPO(
+        **options, memory=zoo.spec("mlp", hidden=4), num_envs=4, rollout_length=8, minibatches=1
+    )
+    state = jax.eval_shape(lambda: ppo.init(key=jax.random.key(0)))
+    after, _ = jax.eval_shape(ppo.iterate, state)
+    assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, state)
 
 
 def test_what_is_no_choice_is_refused():

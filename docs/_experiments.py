@@ -30,6 +30,19 @@ def overview() -> str:
     return "\n".join(lines)
 
 
+def headlines() -> str:
+    """The first claim of each experiment that was run, with what came of it."""
+    lines = ["| claim | came out | |", "|---|---|---|"]
+    for name in experiments.names():
+        if (RESULTS / f"{name}.csv").exists():
+            experiment = experiments.load(name)
+            claim, verdict = experiments.verdicts(experiment, _rows(name))[0]
+            source = experiment.source.partition(",")[0]
+            link = f"[{source}](experiments/{name}.md)"
+            lines.append(f"| {claim.text} | {verdict.outcome} | {link} |")
+    return "\n".join(lines)
+
+
 def page(name: str) -> str:
     """What is compared, the verdicts, and the scores of every variant."""
     experiment, rows = experiments.load(name), _rows(name)

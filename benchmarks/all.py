@@ -17,7 +17,7 @@ import tyro
 # Shares of the whole time, the most wanted first; what a part leaves goes to those behind it.
 PARTS = {
     "scans": 4.0,
-    "ppo": 2.0,
+    "ppo": 3.0,
     "gradients": 2.0,
     "zoo": 3.0,
     "newton": 2.0,
@@ -29,7 +29,7 @@ PARTS = {
 # With `few`: the sizes that tell most, on a device that is wide and lent for minutes.
 FEW = {
     "scans": "--times 1024 --widths 16x256 --coefficients constant --seconds 0.3 --compilations 1",
-    "ppo": "--num-envs 4096 --encoder-sizes 0 --seconds 1.5",
+    "ppo": "--choices RTRL(8) RTRL(32) TBPTT(8) --num-envs 4096 --encoder-sizes 0 --seconds 1.5",
     "gradients": "--cells rtu gru --named",
     "zoo": "--cells mlp rtu lru s5 mingru ffm linear_attention mlstm elstm gru --times 1024",
     "newton": "--cells elstm gru --times 1024",

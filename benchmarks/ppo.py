@@ -5,6 +5,7 @@ timed in turn, in one process. Ratios are to BPTT. Behind an encoder RTRL comes 
 for the encoder too.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +36,8 @@ EXACT: dict[str, agents.RTRL] = {
 class Options:
     """Sizes and output."""
 
+    choices: tuple[str, ...] = (*CHOICES, *EXACT)
+    """Of `CHOICES`, BPTT among them always; and of `EXACT`, behind encoders."""
     env: str = "RepeatPreviousEasy"
     """Name of the environment."""
     memory: str = "rtu"
@@ -69,6 +72,10 @@ def run(options: Options) -> list[Row]:
 
     One row per encoder and choice of gradient.
     """
+    for name in options.choices:
+        if name not in (*CHOICES, *EXACT):
+            known = ", ".join((*CHOICES, *EXACT))
+            raise ValueError(f"`choices` (={name!r}) must be among {known}.")
     budget = Budget(seconds=options.seconds, compilations=1)
     sizes: dict[str, Any] = {
         name: getattr(options, name)
@@ -82,20 +89,22 @@ def run(options: Options) -> list[Row]:
     rows: list[Row] = []
     for encoder_size in options.encoder_sizes:
         settings = {"env": options.env, "memory": memory, "encoder_size": encoder_size, **sizes}
-        rows += rows_for(settings, budget)
+        rows += rows_for(options.choices, settings, budget)
     title = f"PPO on {options.env}, {options.memory} of {hidden} units, {sizes}"
     options.output.table(heading(title, budget=budget), rows)
     options.output.save({"ppo": rows})
     return rows
 
 
-def rows_for(settings: dict[str, Any], budget: Budget) -> list[Row]:
-    """The rows of one network: every choice of gradient, in turn."""
+def rows_for(names: Sequence[str], settings: dict[str, Any], budget: Budget) -> list[Row]:
+    """The rows of one network: BPTT and every other choice of gradient, in turn."""
     candidates = {}
     choices: list[tuple[str, Any, Any]] = [(n, g, "segment") for n, g in CHOICES.items()]
     if settings["encoder_size"]:
         choices += [(name, gradient, "exact") for name, gradient in EXACT.items()]
     for name, gradient, credit in choices:
+        if name not in ("BPTT", *names):
+            continue
         ppo = agents.PPO(gradient=gradient, encoder_credit=credit, **settings)
         state = jax.jit(lambda key, ppo=ppo: ppo.init(key=key))(jax.random.key(0))
         candidates[name] = (ppo.iterate, (state,))

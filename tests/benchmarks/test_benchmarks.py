@@ -98,9 +98,15 @@ def test_streaming(float32):
 
 @pytest.mark.slow
 def test_ppo(float32):
-    rows = ppo.run(ppo.Options(quick=True, encoder_sizes=(0,)))
-    assert [row["gradient"] for row in rows] == list(ppo.CHOICES)
+    choices = ("RTRL(8)", "RTRL(8), exact encoder")
+    rows = ppo.run(ppo.Options(quick=True, choices=choices))
+    assert [(row["encoder"], row["gradient"]) for row in rows] == [
+        *((0, name) for name in ("BPTT", "RTRL(8)")),
+        *((64, name) for name in ("BPTT", "RTRL(8)", "RTRL(8), exact encoder")),
+    ]
     assert all(row["environment steps per second"] > 0 for row in rows)
+    with pytest.raises(ValueError, match=r"`choices` \(='RTRL\(2\)'\) must be among BPTT, TBPTT"):
+        ppo.run(ppo.Options(quick=True, choices=("RTRL(2)",)))
 
 
 @pytest.mark.slow

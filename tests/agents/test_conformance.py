@@ -251,7 +251,7 @@ def test_the_command_line_evaluates_plays_and_compares(trained, tmp_path, capsys
 def learned(agent, steps):
     """Mean return of the greedy policy over two seeds, after so many steps of each."""
     keys = jax.random.split(jax.random.key(0), SEEDS)
-    state = jax.vmap(lambda key: agent.init(key=key))(keys)
+    state = jax.jit(jax.vmap(lambda key: agent.init(key=key)))(keys)
     iterate = jax.jit(jax.vmap(agent.iterate))
     for _ in range(-(-steps // agent.steps_per_iteration)):
         state, _ = iterate(state)

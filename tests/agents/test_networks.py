@@ -86,16 +86,17 @@ def test_a_squashed_gaussian_has_the_density_of_its_actions():
     actions = -1 + 4 * half_steps
     for mean, log_std in zip(means, log_stds, strict=True):
         policy = squashed([mean], [log_std])
-        log_p = np.asarray(jax.vmap(policy.log_prob)(jnp.asarray(actions)[:, None]))
+        log_p = np.asarray(jax.jit(jax.vmap(policy.log_prob))(jnp.asarray(actions)[:, None]))
         mass = np.exp(log_p) * 4 / len(actions)
         np.testing.assert_allclose(mass.sum(), 1, atol=1e-6)
         np.testing.assert_allclose(policy.entropy(), -(mass * log_p).sum(), atol=1e-5)
         below = mass[actions < policy.mode()[0]].sum()
         np.testing.assert_allclose(below, 0.5, atol=1e-4)
     policy = squashed(means, log_stds)
-    found, log_p = jax.vmap(policy.sample_and_log_prob)(jax.random.split(jax.random.key(0), 20_000))
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    found, log_p = jax.jit(jax.vmap(policy.sample_and_log_prob))(keys)
     assert (jnp.abs(found - 1) < 2).all()
-    np.testing.assert_allclose(log_p, jax.vmap(policy.log_prob)(found), rtol=1e-8)
+    np.testing.assert_allclose(log_p, jax.jit(jax.vmap(policy.log_prob))(found), rtol=1e-8)
     np.testing.assert_allclose(-log_p.mean(), policy.entropy(), rtol=0.02)
 
 
@@ -110,7 +111,7 @@ def test_a_squashed_gaussian_is_finite_at_the_borders_of_its_box(float32):
         return policy.log_prob(action) + log_p + policy.entropy()
 
     for mean, action in (([30.0, -30.0], [3.0, -1.0]), ([0.0, 0.0], [-1.0, 3.0])):
-        value, slope = jax.value_and_grad(of)(jnp.array(mean), jnp.array(action))
+        value, slope = jax.jit(jax.value_and_grad(of))(jnp.array(mean), jnp.array(action))
         assert np.isfinite(value) and np.isfinite(slope).all()
     # Exact where a density of the action's rounded value cannot be: u = 12 is 1 in float32.
     far = squashed(jnp.array([12.0]), jnp.array([-9.0]), -1.0, 1.0)

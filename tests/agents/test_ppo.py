@@ -195,7 +195,7 @@ def test_squashed_actions_stay_in_their_box():
     behavior = ppo.policy(state.learner).behavior
     acting = state.actors.acting
     draw = lambda key: behavior(acting.memory, acting.inputs(), key)[1].action  # noqa: E731
-    drawn = jax.vmap(draw)(jax.random.split(jax.random.key(0), 500))
+    drawn = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 500))
     assert 1.8 < float(jnp.abs(drawn).max()) <= 2
 
 

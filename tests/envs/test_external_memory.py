@@ -141,9 +141,13 @@ def test_update_rules(observations, actions, memory):
         final = out[5]["final_observation"]
         return out[1], (action, out[0], final, out[3] | out[4], own, space.contains(out[0]))
 
-    first, state = env.reset(jax.random.key(0), params)
-    keys = jax.random.split(jax.random.key(1), STEPS)
-    record = jax.device_get(jax.jit(lambda state: jax.lax.scan(step, state, keys)[1])(state))
+    @jax.jit
+    def run(key):
+        first, state = env.reset(key, params)
+        keys = jax.random.split(jax.random.key(1), STEPS)
+        return first, state, jax.lax.scan(step, state, keys)[1]
+
+    first, state, record = jax.device_get(run(jax.random.key(0)))
     action, observation, final, done, (own, passed), holds = record
     own, passed = own.reshape(STEPS, -1), passed.reshape(STEPS, -1)
 

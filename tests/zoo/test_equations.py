@@ -17,7 +17,11 @@ CASES = naive_vectors.CASES + naive_matrices.CASES + naive_selective.CASES
     ("name", "options", "naive"), CASES, ids=lambda p: "" if callable(p) else str(p)
 )
 def test_equations(name, options, naive):
-    cell = zoo.get(name, hidden=4, inputs=3, **options)
-    _, ys = eqx.filter_jit(cell.scan)(cell.init_state(), jnp.asarray(XS))
+    @eqx.filter_jit
+    def run(xs):
+        cell = zoo.get(name, hidden=4, inputs=3, **options)
+        return cell, cell.scan(cell.init_state(), xs)[1]
+
+    cell, ys = run(jnp.asarray(XS))
     np.testing.assert_allclose(ys, np.stack(list(naive(cell))), rtol=1e-9, atol=1e-11)
     assert ys.shape == (len(XS), cell.outputs)

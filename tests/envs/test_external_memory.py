@@ -147,7 +147,8 @@ def test_update_rules(observations, actions, memory):
         keys = jax.random.split(jax.random.key(1), STEPS)
         return first, state, jax.lax.scan(step, state, keys)[1]
 
-    first, state, record = jax.device_get(run(jax.random.key(0)))
+    first, state, record = run(jax.random.key(0))
+    record = jax.device_get(record)
     action, observation, final, done, (own, passed), holds = record
     own, passed = own.reshape(STEPS, -1), passed.reshape(STEPS, -1)
 

@@ -113,6 +113,7 @@ def test_a_verdict_needs_the_whole_interval(claim, one, other, outcome):
     assert claim.judge({"a": one, "b": other}).outcome == outcome
 
 
+@pytest.mark.slow
 def test_costs_are_measured_with_the_same_command(tmp_path, monkeypatch):
     costs = dataclasses.replace(
         TINY,

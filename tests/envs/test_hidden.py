@@ -52,6 +52,7 @@ def played(env, params, act, steps, seed=0):
     return jax.jit(run)(jax.random.key(seed))
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_twin_is_the_same_task_and_shows_what_is_hidden(name):
     env, params = envs.make(name)
@@ -71,6 +72,7 @@ def test_the_twin_is_the_same_task_and_shows_what_is_hidden(name):
         jax.tree.map(np.testing.assert_array_equal, mine, theirs)
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("name", TELLS)
 def test_what_is_hidden_is_all_that_memory_is_for(name):
     act, best = TELLS[name]

@@ -115,13 +115,13 @@ def test_unknown_name(name, message):
             "RepeatPrevious",
             {"lag": 3},
             r"Unknown option `lag` \(=3\) of RepeatPrevious; it must be one of: "
-            r"decks, k, max_steps_in_episode\.",
+            r"decks, k, max_steps_in_episode, observability\.",
         ),
         # What a level's name fixes is not an option.
         (
             "RepeatPreviousEasy",
             {"k": 8},
-            r"Unknown option `k` \(=8\) of .*: max_steps_in_episode\.",
+            r"Unknown option `k` \(=8\) of .*: max_steps_in_episode, observability\.",
         ),
         (
             "MemoryChain-bsuite",

@@ -40,7 +40,7 @@ install_import_hook(["scan", "rtrl", "zoo", "agents"], "beartype.beartype")
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# Each operation's place in the source, for who reads compiled programs: 6 % of the suite's time.
+# Not each operation's place in the source, which costs lowering a tenth of its time or more.
 jax.config.update("jax_traceback_in_locations_limit", 0)
 
 _COMMON = {
@@ -87,9 +87,10 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Let the garbage collector look less often, and not at modules: 10 % of the suite's time.
+    """Let the garbage collector look less often, and not at modules.
 
-    Tracing makes many small objects that live, among a million that live as long as the process.
+    Tracing makes many small objects that live, among a million that live as long as the process:
+    looking at all of them is 7 % of the time of the tests of `scan` and `rtrl`.
     """
     gc.collect()
     gc.freeze()

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import tyro
 
-from agents.sweeps.folder import RUNS, SWEEP, read_list
-
 Run = tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
 Runs = tyro.conf.Positional[
     Annotated[
@@ -30,6 +28,7 @@ def with_sweeps(folders: Sequence[Path]) -> tuple[Path, ...]:
     `ValueError` for a sweep of which none has.
     """
     from agents.running.scalars import SCALARS
+    from agents.sweeps.folder import RUNS, SWEEP, read_list
 
     found: list[Path] = []
     for folder in folders:

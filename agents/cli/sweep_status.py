@@ -91,8 +91,8 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
     except ValueError:  # there is nothing to read yet
         return _Row("waiting" if code is None else problem_of(code) or "waiting")
     state = run.state
-    if state == "stopped" and code is not None:
-        state = problem_of(code) or state
+    if state in ("stopped", "complete") and code is not None:
+        state = problem_of(code) or state  # also where all that is missing is the picture
     planned = run.config.get("steps")
     planned = planned if isinstance(planned, int) else None
     if run.scalars is None:

@@ -6,6 +6,7 @@ same bytes as one that ran through. Speed goes to TensorBoard and the terminal.
 
 import contextlib
 import csv
+import errno
 import io
 import itertools
 import os
@@ -91,10 +92,17 @@ class ScalarLog:
             self._file.flush()
 
     def sync(self) -> None:
-        """Put what was written on the disk; to be called before a checkpoint."""
+        """Put what was written on the disk; to be called before a checkpoint.
+
+        **Raises:**
+
+        `FileNotFoundError` if the file was removed or replaced: its rows would be lost.
+        """
         with naming(self._path):
             self._file.flush()
             os.fsync(self._file.fileno())
+            if not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno())):
+                raise FileNotFoundError(errno.ENOENT, "it was replaced while it was written")
 
     def close(self) -> None:
         """Close the file."""

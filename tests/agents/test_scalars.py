@@ -38,6 +38,19 @@ def test_one_row_for_each_iteration_and_seed(path):
     assert path.read_text().splitlines()[3:] == ["2,200,0,1.0,-1e-09", "2,200,1,2.0,3e+20"]
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_disappears_is_noticed_before_the_checkpoint(path, replaced):
+    log = ScalarLog(path, ["loss"], seeds=1)
+    log.write(1, 100, {"loss": numbers(1)})
+    log.sync()
+    path.rename(path.with_suffix(".bak"))
+    if replaced:
+        path.touch()
+    with pytest.raises(FileNotFoundError, match=rf"'{path}'"):
+        log.sync()
+    log.close()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_numbers_read_back_exactly(path, dtype):
     values = (np.random.default_rng(0).normal(size=50) * 1e4).astype(dtype)

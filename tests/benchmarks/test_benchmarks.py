@@ -36,6 +36,7 @@ from benchmarks import (
     scans,
     start,
     streaming,
+    sweeps,
 )
 from benchmarks import all as everything
 from benchmarks import envs as environments
@@ -418,3 +419,28 @@ def test_kills():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "'wrong': [], " in done.stdout and "'wrong pairs': []" in done.stdout
+
+
+@pytest.mark.slow
+def test_kills_of_a_sweep():
+    words = [sys.executable, "-m", "benchmarks.sweep_kills", "--kills", "5", "--chain", "5"]
+    done = subprocess.run(
+        [*words, "--iterations", "60"], capture_output=True, text=True, timeout=1200
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "'wrong': []}" in done.stdout
+
+
+def test_sweeps_are_compared_with_one_worker(monkeypatch):
+    seconds = iter([9.0, 9.0, 4.0, 3.0, 6.0, 3.0, 8.0, 2.0])
+    monkeypatch.setattr(sweeps, "sweep_seconds", lambda *_: next(seconds))
+    (row,) = sweeps.run(sweeps.Options(engines=("local",)))["sweeps"]
+    assert (row["1 worker s"], row["2 workers s"]) == (6.0, 3.0)
+    assert [row[name] for name in ("× of one", "least ×", "most ×")] == [0.5, 0.25, 0.75]
+
+
+@pytest.mark.slow
+def test_a_sweep_is_timed(tmp_path):
+    options = sweeps.Options(runs=1, steps=2000)
+    assert sweeps.sweep_seconds(options, "local", 1, tmp_path / "sweep") > 0
+    assert (tmp_path / "sweep" / "runs" / "seed=0" / "learning_curve.png").exists()

@@ -23,10 +23,11 @@ def shown(text):
 
 @pytest.mark.slow
 def test_a_sweep_with_a_failure_goes_on_and_the_same_command_mends_it(tmp_path, capsys):
+    """For one of the runs the disk is full where it prepares its first checkpoint."""
     out, alone = tmp_path / "sweep", tmp_path / "alone"
-    foreign = out / "runs" / "epsilon=0.2" / "notes.txt"
-    foreign.parent.mkdir(parents=True)
-    foreign.write_text("not of a run")
+    full = out / "runs" / "epsilon=0.2" / "checkpoint.eqx.tmp"
+    full.parent.mkdir(parents=True)
+    full.symlink_to("/dev/full")
     words = [*WORDS, "--out", str(out), "--workers", "2"]
     assert main(words) == 1
     told = capsys.readouterr()
@@ -37,13 +38,12 @@ def test_a_sweep_with_a_failure_goes_on_and_the_same_command_mends_it(tmp_path, 
     ]
     log = out / "logs" / "epsilon=0.2.log"
     assert "1 of 3 runs failed" in told.err and f"epsilon=0.2: exit code 2; {log}" in told.err
-    assert "holds other files (notes.txt)" in log.read_text()
+    assert "No space left on device" in log.read_text()
     assert main(["sweep", "status", str(out)]) == 0
     states = shown(capsys.readouterr().out)
     assert states["epsilon=0.1"][:-1] == ("complete", "400", "100", "%")
     assert states["epsilon=0.2"] == ("exit", "code", "2", "–", "–")
 
-    foreign.unlink()
     assert main(words) == 0
     assert re.findall(r"(epsilon=\S+): (.*)", capsys.readouterr().out) == [
         ("epsilon=0.2", "complete")
@@ -67,10 +67,11 @@ def test_a_sweeps_folder_is_that_of_one_sweep_at_a_time(tmp_path, capsys):
 @pytest.fixture
 def sweep(tmp_path):
     """The folder of a sweep of which a run is complete, and one in each other state."""
-    names = ("done", "failed", "killed", "begun", "waiting", "damaged")
+    names = ("done", "undrawn", "failed", "killed", "begun", "waiting", "damaged")
     write_list(tmp_path, {f"epsilon={name}": [] for name in names})
     for name, rows, code in (
         ("done", 4, 0),
+        ("undrawn", 4, 2),
         ("failed", 2, 2),
         ("killed", 2, -9),
         ("begun", 1, None),
@@ -94,13 +95,14 @@ def test_the_status_tells_every_run(sweep, capsys):
     text = capsys.readouterr().out
     assert shown(text) == {
         "epsilon=done": ("complete", "400", "100", "%", "4.500"),
+        "epsilon=undrawn": ("exit", "code", "2", "400", "100", "%", "4.500"),
         "epsilon=failed": ("exit", "code", "2", "200", "50", "%", "2.500"),
         "epsilon=killed": ("killed", "by", "SIGKILL", "200", "50", "%", "2.500"),
         "epsilon=begun": ("training", "100", "25", "%", "1.500"),
         "epsilon=waiting": ("waiting", "–", "–"),
         "epsilon=damaged": ("damaged", "–", "–"),
     }
-    assert "1 complete, 1 exit code 2, 1 killed by SIGKILL, 1 training, 1 waiting" in text
+    assert "1 complete, 2 exit code 2, 1 killed by SIGKILL, 1 training, 1 waiting" in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
 

@@ -17,8 +17,8 @@ os.environ["XLA_FLAGS"] = " ".join(
         "--xla_llvm_disable_expensive_passes=true",
         "--xla_cpu_use_fusion_emitters=false",
         "--xla_cpu_parallel_codegen_split_count=1",
-        # For what runs under `jax.shard_map`; everything else is on the first.
-        "--xla_force_host_platform_device_count=4",
+        # For what runs on several; everything else is on the first.
+        "--xla_force_host_platform_device_count=8",
         # Two workers on two cores: more threads than cores only make them wait for each other.
         "--xla_cpu_multi_thread_eigen=false" if "PYTEST_XDIST_WORKER" in os.environ else "",
         os.environ.get("XLA_FLAGS", ""),

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
 from agents.networks import Inputs
+from agents.parallel import on_each_device
 
 
 class ActorState(eqx.Module):
@@ -98,7 +99,10 @@ class Actor(eqx.Module):
     def reset(self, behavior: AbstractBehavior, envs: int, *, key: Array) -> ActorState:
         """Start `envs` environments, each at the beginning of an episode."""
         keys = jax.random.split(key, envs)
-        observation, env_state = jax.vmap(self.env.reset, (0, None))(keys, self.params)
+        reset = on_each_device(
+            lambda _, keys: jax.vmap(self.env.reset, (0, None))(keys, self.params)
+        )
+        observation, env_state = reset((), keys)
         space = self.env.action_space(self.params)
         action = jnp.zeros((envs, *space.shape), space.dtype)
         memory = side_by_side(behavior.init_state(), envs)
@@ -127,14 +131,20 @@ class Actor(eqx.Module):
         state, transition, final = self.advance(state, memory, decision.action, env_key)
         # Rare, and as dear as a step: what is made of last observations is found only where one is
         # needed. After a termination nothing follows, so that it needs none.
-        last = jax.lax.cond(
-            for_all(jnp.any(transition.truncated & ~transition.terminated)),
-            lambda: behavior.at_end(memory, final),
-            lambda: jax.tree.map(
-                lambda x: jnp.zeros(x.shape, x.dtype),
-                jax.eval_shape(behavior.at_end, memory, final),
-            ),
-        )
+        arrays, rest = eqx.partition(behavior, eqx.is_array)
+
+        def last_of(arrays: Any, memory: Any, final: Inputs, needed: Array) -> Any:
+            at_end = eqx.combine(arrays, rest).at_end
+            return jax.lax.cond(
+                for_all(jnp.any(needed)),
+                lambda: at_end(memory, final),
+                lambda: jax.tree.map(
+                    lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(at_end, memory, final)
+                ),
+            )
+
+        needed = transition.truncated & ~transition.terminated
+        last = on_each_device(last_of)(arrays, memory, final, needed)
         return state, dataclasses.replace(transition, memo=decision.memo, last=last)
 
     def advance(
@@ -155,9 +165,12 @@ class Actor(eqx.Module):
         inputs = state.inputs()
         action = action.astype(state.action.dtype)
         keys = jax.random.split(key, state.begin.shape[0])
-        observation, env_state, reward, terminated, truncated, info = jax.vmap(
-            self.env.step, (0, 0, 0, None)
-        )(keys, state.env_state, self._legal(action), self.params)
+        step = on_each_device(
+            lambda _, *now: jax.vmap(self.env.step, (0, 0, 0, None))(*now, self.params)
+        )
+        observation, env_state, reward, terminated, truncated, info = step(
+            (), keys, state.env_state, self._legal(action)
+        )
         reward = reward.astype(jnp.float32)
         final = Inputs(
             info["final_observation"], action, reward, jnp.zeros(state.begin.shape, bool)

@@ -285,6 +285,7 @@ class PPO(AbstractAgent):
             lambda network, epoch: self.gradient.refreshed(
                 network, actors.carry, inputs, starts, epoch
             ),
+            envs=self.num_envs,
             epochs=self.epochs,
             minibatches=self.minibatches,
             renewed=fresh if self.targets == "fresh" else None,

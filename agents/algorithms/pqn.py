@@ -226,6 +226,7 @@ class PQN(AbstractAgent):
             lambda network, epoch: self.gradient.refreshed(
                 network, actors.carry, rollout.inputs, starts, epoch
             ),
+            envs=self.num_envs,
             epochs=self.epochs,
             minibatches=self.minibatches,
             first="value_error",

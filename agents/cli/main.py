@@ -4,6 +4,7 @@ It speaks before it imports what takes seconds: commands import JAX and what nee
 called, and only `train` to read its words, because its options are an agent's fields.
 """
 
+import argparse
 import gc
 import importlib
 import io
@@ -30,9 +31,11 @@ from agents.cli.play import Play
 from agents.cli.sweep import Sweep, parse_sweep
 from agents.cli.train import train_command, untold_train_command
 from agents.cli.watch import Watch
-from agents.cli.words import early, in_flags
-from agents.running.errors import RunsFailed, TrainingDiverged, TrainingInterrupted
+from agents.cli.words import early, in_flags, parse_count
+from agents.running.errors import ProcessLost, RunsFailed, TrainingDiverged, TrainingInterrupted
 
+# Errors that are told in one message.
+_TOLD = (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, ProcessLost)
 _SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "leaderboard", "analyze", "sweep")
 
 
@@ -61,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if _greets(words, told.progress, errors):
             errors.print(f"trace-zoo {version()}: {words[0]} …", markup=False, highlight=False)
+        if words[:1] == ["train"] and not {"--help", "-h"} & set(words):
+            _join(told)
         command = parse_command(words)
         gc.enable()
         if getattr(command, "cache", False):
@@ -73,13 +78,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         left = _left(words, Path(told.out)) if words[:1] == ["train"] and told.out else ""
         errors.print(f"stopped at once{left}", markup=False, highlight=False)
         return 130
-    except (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, RunsFailed) as error:
+    except (*_TOLD, RunsFailed) as error:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
         message = in_flags(str(error), command)
         errors.print(message, style="bold red", markup=False, highlight=False)
         return 1 if isinstance(error, RunsFailed) else 2
     return 0
+
+
+def _join(told: argparse.Namespace) -> None:
+    """Find the other processes of a job, which JAX has to know of before it computes anything."""
+    if told.processes is None:
+        if told.coordinator is not None or told.process is not None:
+            raise ValueError("--coordinator and --process have no meaning without --processes")
+        return
+    from agents.running.processes import join
+
+    process = None if told.process is None else parse_count(told.process)
+    processes = told.processes if told.processes == "auto" else parse_count(told.processes)
+    join(told.coordinator, process, processes)
 
 
 def parse_command(words: Sequence[str]) -> Any:

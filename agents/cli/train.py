@@ -39,6 +39,19 @@ class RunOptions:
     """Episodes of each evaluation, for each seed."""
     checkpoint_every: Count | None = None
     """Iterations between checkpoints; about 20 checkpoints by default."""
+    log_every: Count | None = None
+    """Iterations between rows of the metrics, besides those of evaluations; by default so many that
+    there are 10,000 at most."""
+    devices: Count | Literal["all"] | None = None
+    """Devices to split the run over, all for those that there are: the seeds if they can be
+    divided, else the environments."""
+    processes: Count | Literal["auto"] | None = None
+    """Processes that share the run, each started with the same words; auto for what SLURM, Open MPI
+    or Kubernetes say."""
+    coordinator: str | None = None
+    """With --processes: host:port at which the first of them listens."""
+    process: Count | None = None
+    """With --processes: the number of this one, from 0."""
     progress: Literal["auto", "bar", "lines", "none"] = "auto"
     """How to report progress; auto is a bar on a terminal and lines elsewhere."""
     track: Literal["wandb", "trackio"] | None = None
@@ -129,6 +142,7 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
     import numpy as np
 
     from agents.cli.tables import interval
+    from agents.running.processes import writes
     from agents.running.train import train
 
     run: RunOptions = command.running
@@ -144,10 +158,14 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
         evaluate_every=run.evaluate_every,
         evaluation_episodes=run.evaluation_episodes,
         checkpoint_every=run.checkpoint_every,
+        log_every=run.log_every,
+        devices=run.devices,
         progress=shown,
         track=run.track,
         track_project=run.track_project,
     )
+    if not writes():
+        return
     name = "evaluation_return" if "evaluation_return" in result.metrics else "return"
     values = result.metrics.get(name, np.array([np.nan]))
     console.print(

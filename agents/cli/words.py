@@ -87,13 +87,15 @@ def early(words: Sequence[str]) -> argparse.Namespace:
 
     **Returns:**
 
-    `imports`, `algorithm`, `preset`, `progress` and `out`, each as typed or its default.
+    `imports`, `algorithm`, `preset`, `progress`, `out`, `coordinator`, `process` and `processes`,
+    each as typed or its default.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--import", action="append", default=[], dest="imports")
     for name, default in (("algorithm", "ppo"), ("preset", None), ("progress", "auto")):
         parser.add_argument(f"--{name}", default=default)
-    parser.add_argument("--out")
+    for name in ("out", "coordinator", "process", "processes"):
+        parser.add_argument(f"--{name}")
     return parser.parse_known_args(list(words))[0]
 
 

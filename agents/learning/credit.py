@@ -13,6 +13,7 @@ import jax
 from jaxtyping import Array, Int, PyTree
 
 from agents.learning.segments import from_segments, to_segments, to_starts
+from agents.parallel import with_own_copy
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,11 @@ def along(
 
 def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
     """Return outputs `[time, segment, ...]` for inputs alike, from carries `[segment, ...]`."""
-    return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
+
+    def run(network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
+        return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
+
+    return with_own_copy(run, (0, 1), 1)(network, starts, inputs)
 
 
 def unrolled(
@@ -153,8 +158,12 @@ def unrolled(
     """
     time, envs = inputs.begin.shape
     pieces = to_segments(inputs, gradient.segment_length(time))
-    run = lambda c, i: gradient.run(network, c, i)  # noqa: E731
-    ends, found = jax.vmap(run, (0, 1), (0, 1))(starts, pieces)
-    # Segments are ordered by time first: the last ones end where the rollout does.
-    state = jax.tree.map(lambda x: x[-envs:], gradient.state(ends))
+
+    def run(network: Any, starts: PyTree, pieces: PyTree) -> tuple[PyTree, PyTree]:
+        return jax.vmap(lambda c, i: gradient.run(network, c, i), (0, 1), (0, 1))(starts, pieces)
+
+    ends, found = with_own_copy(run, (0, 1), (0, 1))(network, starts, pieces)
+    # The last segment of each environment ends where the rollout does.
+    last = lambda x: x.reshape(envs, -1, *x.shape[1:])[:, -1]  # noqa: E731
+    state = jax.tree.map(last, gradient.state(ends))
     return state, from_segments(found, envs)

@@ -1,5 +1,6 @@
 """Epochs of minibatches over one rollout, and how stale its carries have become."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ def epochs_of_minibatches(
     sample: PyTree,
     carries: Callable[[PyTree, Int[Array, ""]], PyTree],
     *,
+    envs: int,
     epochs: int,
     minibatches: int,
     first: str = "ratio_error",
@@ -45,8 +47,9 @@ def epochs_of_minibatches(
     - `loss`: `(network, sample, carry) -> (loss, metrics)`.
     - `optimizer`: an optax optimizer.
     - `learner`: the network and the optimizer's state.
-    - `sample`: the segments, leading axes `[time, segment]`.
+    - `sample`: the segments, leading axes `[time, segment]`, in the order of `to_segments`.
     - `carries`: `(network, epoch) -> carries` at the segments' starts, leading axis `[segment]`.
+    - `envs`: how many environments the segments are of.
     - `epochs`, `minibatches`: number of passes, and of parts per pass.
     - `first`: a metric which is that of the first minibatch, before anything has moved: it tells
       whether what is learned from is what acted.
@@ -76,7 +79,7 @@ def epochs_of_minibatches(
             present = jax.lax.cond(
                 number > 0, renewed, lambda _, sample, __: sample, learner[0], sample, starts
             )
-        indices = minibatch_indices(epoch_key, segments, minibatches)
+        indices = minibatch_indices(epoch_key, segments, minibatches, envs=envs)
         return jax.lax.scan(lambda pair, i: minibatch(pair, i, present, starts), learner, indices)
 
     inputs = (jax.random.split(key, epochs), jnp.arange(epochs))
@@ -85,9 +88,23 @@ def epochs_of_minibatches(
     return network, optimizer_state, jax.tree.map(jnp.mean, metrics) | before
 
 
-def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
-    """Draw a random partition of segments into minibatches, `[minibatches, segments /
-    minibatches]`.
+def minibatch_indices(
+    key: Array, segments: int, minibatches: int, *, envs: int
+) -> Int[Array, "minibatches groups rows"]:
+    """Draw a random partition of segments into minibatches, with as many of every environment.
+
+    Where an environment has too few segments for that, the fewest environments side by side that
+    have enough are one group. Whole environments may then lie on devices of their own, without any
+    segment of a minibatch having to move, and the draw does not depend on how many devices there
+    are.
+
+    **Arguments:**
+
+    - `segments`: of all environments, in the order of `to_segments`.
+
+    **Returns:**
+
+    For each minibatch the segments of each group, counted from the group's first.
 
     **Raises:**
 
@@ -98,7 +115,10 @@ def minibatch_indices(key: Array, segments: int, minibatches: int) -> Array:
             f"`minibatches` (={minibatches}) must be at least 1 and divide the number of segments "
             f"(={segments})."
         )
-    return jax.random.permutation(key, segments).reshape(minibatches, -1)
+    groups = envs * math.gcd(minibatches, segments // envs) // minibatches
+    draw = lambda key: jax.random.permutation(key, segments // groups)  # noqa: E731
+    drawn = jax.vmap(draw)(jax.random.split(key, groups))
+    return jnp.moveaxis(drawn.reshape(groups, minibatches, -1), 1, 0)
 
 
 def staleness(

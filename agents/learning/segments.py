@@ -8,7 +8,8 @@ from jaxtyping import Array, Int, PyTree
 def to_segments(rollout: PyTree, length: int) -> PyTree:
     """Cut `[time, env, ...]` into contiguous segments `[length, segments, ...]`.
 
-    Segment `i * envs + e` holds the steps `i * length … (i + 1) * length - 1` of environment `e`.
+    Of `n` segments in each environment, segment `e * n + i` holds the steps `i * length … (i + 1) *
+    length - 1` of environment `e`: where environments are split over devices, so are segments.
 
     **Raises:**
 
@@ -22,7 +23,7 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
                 f"`rollout` (time {time}) must be divisible by the segment `length` (={length})."
             )
         x = x.reshape(time // length, length, envs, *x.shape[2:])
-        return jnp.moveaxis(x, 1, 0).reshape(length, -1, *x.shape[3:])
+        return jnp.moveaxis(x, 0, 2).reshape(length, -1, *x.shape[3:])
 
     return jax.tree.map(cut, rollout)
 
@@ -32,18 +33,33 @@ def from_segments(segments: PyTree, envs: int) -> PyTree:
 
     def join(x: Array) -> Array:
         length = x.shape[0]
-        x = x.reshape(length, -1, envs, *x.shape[2:])
-        return jnp.moveaxis(x, 0, 1).reshape(-1, envs, *x.shape[3:])
+        x = x.reshape(length, envs, -1, *x.shape[2:])
+        return jnp.moveaxis(x, 2, 0).reshape(-1, envs, *x.shape[3:])
 
     return jax.tree.map(join, segments)
 
 
 def to_starts(carries: PyTree) -> PyTree:
     """Flatten carries at segments' starts, `[segment, env, ...]`, in the order of `to_segments`."""
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carries)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1).reshape(-1, *x.shape[2:]), carries)
 
 
-def take(table: PyTree, indices: Int[Array, " rows"], axis: int = 0) -> PyTree:
-    """Take rows of every leaf at an axis; no check that the indices are in bounds."""
-    where = (slice(None),) * axis + (indices,)
-    return jax.tree.map(lambda x: x.at[where].get(mode="promise_in_bounds"), table)
+def take(table: PyTree, indices: Int[Array, "groups rows"], axis: int = 0) -> PyTree:
+    """Take as many rows of every group, where an axis of every leaf is groups end to end.
+
+    No check is made that the indices, which count from each group's first row, are in bounds.
+
+    **Returns:**
+
+    The rows, group by group: `groups * rows` along the axis.
+    """
+    groups, rows = indices.shape
+    before = (slice(None),) * axis
+
+    def of_groups(x: Array) -> Array:
+        parts = x.reshape(*x.shape[:axis], groups, -1, *x.shape[axis + 1 :])
+        pick = lambda part, i: part.at[(*before, i)].get(mode="promise_in_bounds")  # noqa: E731
+        picked = jax.vmap(pick, (axis, 0), axis)(parts, indices)
+        return picked.reshape(*x.shape[:axis], groups * rows, *x.shape[axis + 1 :])
+
+    return jax.tree.map(of_groups, table)

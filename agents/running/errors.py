@@ -21,3 +21,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 class RunsFailed(RuntimeError):
     """Some runs of a sweep did not come to their end; the message names them and their logs."""
+
+
+class ProcessLost(RuntimeError):
+    """Another process of the job has ended, or refuses to go on; the last checkpoint is kept."""

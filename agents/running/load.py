@@ -24,6 +24,7 @@ _CONFIG = {
     "seed": int,
     "evaluate_every": int,
     "evaluation_episodes": int,
+    "log_every": int,
 }
 
 

@@ -1,4 +1,4 @@
-"""The compiled programs of a run: seeds side by side, each program compiled once."""
+"""The compiled programs of a run of several seeds, each program compiled once."""
 
 import time
 from collections.abc import Callable
@@ -6,18 +6,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, UInt32
 
 from agents.acting import evaluate
 from agents.agent import AbstractAgent
+from agents.running.devices import Devices, placement
 from agents.running.memory import check_size
+
+OverSeeds = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""How a function of one seed becomes one of all: `jax.vmap`, or see `AbstractPlacement`."""
 
 # `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
 _EVALUATION = 2**31
 
 
 class Programs:
-    """The compiled programs of a run of `seeds` side by side, all of its randomness from one
-    `seed`.
+    """The compiled programs of a run of several `seeds`, all of its randomness from one `seed`.
 
     **Attributes:**
 
@@ -25,36 +30,63 @@ class Programs:
     - `step`: `state -> (state, report)`; the given state's memory is used again.
     - `finite`: `state -> {path: [seed]}`, whether every array is finite.
     - `state`: shapes of the state.
+    - `placement`: where it lies.
     - `metrics`, `checked`: names of all scalars, and of those that must be finite.
     - `compile_seconds`: the time that XLA took.
     """
 
-    def __init__(self, agent: AbstractAgent, *, seed: int, seeds: int, evaluation_episodes: int):
+    def __init__(
+        self,
+        agent: AbstractAgent,
+        *,
+        seed: int,
+        seeds: int,
+        evaluation_episodes: int,
+        devices: Devices | None = None,
+    ):
         """**Arguments:**
 
         - `agent`: what is run.
         - `seed`: the root of all randomness.
-        - `seeds`: how many are run side by side.
+        - `seeds`: how many are run.
         - `evaluation_episodes`: episodes of each evaluation; 0 for no evaluation.
+        - `devices`: see `placement`.
+
+        **Raises:**
+
+        `ValueError` if the run cannot be split over devices, see `placement`.
         """
         began = time.perf_counter()
-        self.seed, self.seeds = seed, seeds
+        self.seeds = seeds
         self.steps_per_iteration = agent.steps_per_iteration
+        self.placement = place = placement(devices, agent, seeds=seeds)
         # Traced once: an environment's space in the state equals only itself. And lowered from
         # bare shapes, so that a fresh and a resumed run share one program.
-        traced = jax.jit(init_seeds(agent, seed, seeds)).trace()
-        check_size(traced.out_info)
-        lowered = traced.lower()
-        self.init, self.state = lowered.compile(), shapes(lowered.out_info)
-        lowered = jax.jit(jax.vmap(agent.iterate), donate_argnums=0).lower(self.state)
-        report = lowered.out_info[1]
+        init = init_seeds(agent, seed, seeds, place.over_seeds)
+        with place.splitting():
+            traced = jax.jit(init, out_shardings=place.state).trace()
+            check_size(traced.out_info)
+            lowered = traced.lower()
+            self.init, self.state = lowered.compile(), shapes(lowered.out_info)
+            lowered = jax.jit(
+                place.over_seeds(agent.iterate),
+                donate_argnums=0,
+                in_shardings=(place.state,),
+                out_shardings=(place.state, place.per_seed),
+            ).lower(self.state)
+            report = lowered.out_info[1]
+            self.step = lowered.compile()
         self.metrics, self.checked = sorted(report.scalars()), frozenset(report.metrics)
-        self.step = lowered.compile()
-        self.finite = jax.jit(_finite_by_leaf)
+        self.finite = jax.jit(_finite_by_leaf, out_shardings=place.per_seed)
         if evaluation_episodes:
-            lowered = jax.jit(_means_of(evaluate_seeds(agent, evaluation_episodes))).lower(
-                self.state.learner, evaluation_keys(seed, 0, seeds)
+            play = _means_of(
+                evaluate_seeds(agent, evaluation_episodes, over_seeds=place.over_seeds)
             )
+            lowered = jax.jit(
+                lambda learner, iteration: play(learner, evaluation_keys(seed, iteration, seeds)),
+                in_shardings=(place.learner, None),
+                out_shardings=place.per_seed,
+            ).lower(self.state.learner, np.uint32(0))
             self.metrics += ["evaluation_length", "evaluation_return"]
             self.checked |= {"evaluation_length", "evaluation_return"}
             self._evaluate = lowered.compile()
@@ -62,28 +94,36 @@ class Programs:
 
     def evaluate(self, state: Any, iteration: int) -> dict[str, Any]:
         """Return mean return and length of fresh episodes, for each seed."""
-        return self._evaluate(state.learner, evaluation_keys(self.seed, iteration, self.seeds))
+        return self._evaluate(state.learner, np.uint32(iteration))
 
 
-def init_seeds(agent: AbstractAgent, seed: int, seeds: int) -> Callable[[], Any]:
+def init_seeds(
+    agent: AbstractAgent, seed: int, seeds: int, over_seeds: OverSeeds = jax.vmap
+) -> Callable[[], Any]:
     """Return a function that makes the state of all seeds, with a leading axis over them."""
 
     def init() -> Any:
         keys = jax.random.split(jax.random.key(seed), seeds)
-        states = jax.vmap(lambda key: agent.init(key=key))(keys)
+        states = over_seeds(lambda key: agent.init(key=key))(keys)
         return jax.tree.map(_strong, states)
 
     return init
 
 
-def evaluate_seeds(agent: AbstractAgent, episodes: int, *, greedy: bool = True) -> Callable:
+def evaluate_seeds(
+    agent: AbstractAgent,
+    episodes: int,
+    *,
+    greedy: bool = True,
+    over_seeds: OverSeeds = jax.vmap,
+) -> Callable:
     """Return `(learners, keys) -> {name: [seed, episode]}`, which plays whole episodes."""
 
     def one(learner: Any, key: Any) -> dict:
         policy = agent.policy(learner)
         return evaluate(agent.actor, policy, episodes=episodes, greedy=greedy, key=key)
 
-    return jax.vmap(one)
+    return over_seeds(one)
 
 
 def _means_of(play: Callable) -> Callable:
@@ -97,7 +137,7 @@ def _means_of(play: Callable) -> Callable:
     return evaluate
 
 
-def evaluation_keys(seed: int, iteration: int, seeds: int) -> Any:
+def evaluation_keys(seed: int, iteration: int | UInt32[Array, ""], seeds: int) -> Any:
     """Return a key for each seed to evaluate with, apart from all keys of training.
 
     Iterations are counted from 1; 0 is free for evaluations after training.

@@ -43,7 +43,7 @@ class ProgressReport:
         self._console = console or Console(force_terminal=True if show == "bar" else None)
         bar = show == "bar" or (show is True and self._console.is_terminal)
         self._lines = show == "lines" or (show is True and not bar)
-        self._return = float("nan")
+        self._return, self._last = float("nan"), start
         self._began = time.perf_counter()
         self._bar = _bar(self._console) if bar else None
         if self._bar is not None:
@@ -74,8 +74,9 @@ class ProgressReport:
         speed_text = f"{speed:,.0f}"
         if self._bar is not None:
             self._bar.update(self._task, completed=iteration, score=score_text, speed=speed_text)
-        tenth, before = (10 * i // self._total for i in (iteration, iteration - 1))
-        if self._lines and (tenth > before or done == 1):
+        tenth, before = (10 * i // self._total for i in (iteration, self._last))
+        first, self._last = self._last == self._start, iteration
+        if self._lines and (tenth > before or first):
             left = elapsed / done * (self._total - iteration)
             self._console.print(
                 f"{100 * iteration // self._total:3d} %  iteration {iteration}/{self._total}"

@@ -30,16 +30,16 @@ class ScalarsError(ValueError):
 
 
 class ScalarLog:
-    """Scalars in a CSV file: one row for each iteration and seed, flushed as written.
+    """Scalars in a CSV file: one row for each seed of an iteration, flushed as written.
 
     Cells of metrics that were not measured in an iteration are blank; a metric that was measured
     and is not a number is `nan`. A metric not seen before adds a column.
 
     **Arguments:**
 
-    - `path`: the file. What it holds up to `keep` stays; later rows are dropped.
+    - `path`: the file. Of what it holds, the rows of `keep` stay; later rows are dropped.
     - `metrics`: the columns known from the start.
-    - `keep`: the last iteration whose rows are kept; 0 starts afresh.
+    - `keep`: the iterations whose rows are kept; none to start afresh.
     - `seeds`: the number of rows for each iteration.
     - `blank`: environment steps of an iteration, to put blank rows in the place of those that are
         missing or damaged; without it they are an error. The damaged file is kept under another
@@ -47,7 +47,7 @@ class ScalarLog:
 
     **Raises:**
 
-    `ScalarsError` if rows up to `keep` are missing, or the file is damaged.
+    `ScalarsError` if rows of `keep` are missing, or the file is damaged.
     """
 
     def __init__(
@@ -56,19 +56,19 @@ class ScalarLog:
         metrics: Sequence[str],
         *,
         seeds: int,
-        keep: int = 0,
+        keep: Sequence[int] = (),
         blank: int | None = None,
     ):
         self._path = path
-        places = list(itertools.product(range(1, keep + 1), range(seeds)))
+        places = list(itertools.product(keep, range(seeds)))
         if blank is None:
             rows = read_rows(path, len(places))
             if [_place(row) for row in rows] != places:
                 sound = len(set(places) & set(map(_place, rows)))
                 raise ScalarsError(
                     f"{path} lacks rows of the run that is resumed: {sound} rows up to "
-                    f"iteration {keep}, there should be {len(places)}. With `drop_scalars` they "
-                    "stay blank."
+                    f"iteration {keep[-1]}, there should be {len(places)}. With `drop_scalars` "
+                    "they stay blank."
                 )
         else:
             rows = _mended(path, places, blank)

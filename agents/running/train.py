@@ -1,39 +1,31 @@
-"""The running loop: seeds side by side, compiled once, logged, checkpointed, resumable."""
+"""Running agents: several seeds, compiled once, recorded, checkpointed, resumable."""
 
 import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from agents.agent import AbstractAgent
 from agents.algorithms import name_of
 from agents.running import checkpoint as checkpoints
-from agents.running.errors import TrainingDiverged, TrainingInterrupted
-from agents.running.events import TensorBoardLog, mean_over_seeds
-from agents.running.files import write_whole
-from agents.running.folder import (
-    CHECKPOINT,
-    CONFIG,
-    PICTURE,
-    TENSORBOARD,
-    check_folder,
-    sole_writer,
-)
+from agents.running.devices import Devices
+from agents.running.folder import CHECKPOINT, check_folder, sole_writer
+from agents.running.loop import Loop
 from agents.running.memory import telling_what_to_lower
 from agents.running.outline import outline
+from agents.running.processes import first_decides, telling_who_is_lost, wait_for_all, writes
 from agents.running.programs import Programs
-from agents.running.progress import ProgressReport, Show, say
-from agents.running.scalars import SCALARS, ScalarLog, read_scalars
-from agents.running.signals import StopRequest
+from agents.running.progress import Show, say
+from agents.running.scalars import read_scalars
 from agents.running.tracking import Tracker, Tracking
 from agents.settings import check_seed, to_plain
 from zoo.annotations import checked
 from zoo.parts.checks import check_counts
+
+_MOST_LOGGED = 10_000  # iterations of a run, where nothing else is asked for
 
 
 @dataclass(frozen=True)
@@ -72,6 +64,8 @@ def train(
     evaluate_every: int | None = None,
     evaluation_episodes: int = 64,
     checkpoint_every: int | None = None,
+    log_every: int | None = None,
+    devices: Devices | None = None,
     progress: Show = True,
     track: Tracker | None = None,
     track_project: str = "trace-zoo",
@@ -89,11 +83,15 @@ def train(
     go on further; what the agent itself derives from a number of steps, such as an annealed
     learning rate, is part of its configuration and cannot change.
 
+    Where `agents.running.processes.join` has joined several processes, all of them call this
+    alike, and the run is split over the devices of all. The first one writes to `out`, which all
+    have to see.
+
     **Arguments:**
 
     - `agent`: what to train, such as `agents.PPO(...)`.
     - `steps`: environment steps for each seed, rounded up to whole iterations.
-    - `seeds`: how many seeds are trained, by `jax.vmap`.
+    - `seeds`: how many seeds are trained, by `jax.vmap` where `devices` says nothing else.
     - `seed`: the root of all randomness, from 0 to 4294967295.
     - `out`: the folder: new, empty, or with `resume` that of the run to go on with.
     - `resume`: whether to go on from the checkpoint in `out`.
@@ -103,6 +101,13 @@ def train(
         last iteration always; 0 for none.
     - `evaluation_episodes`: episodes of each evaluation, for each seed.
     - `checkpoint_every`: iterations between checkpoints; by default about 20 a run.
+    - `log_every`: iterations between those whose metrics are fetched and recorded, besides those
+        that are evaluated; by default so many that there are 10,000 at most. What is not finite
+        in between stops training at the next one.
+    - `devices`: over how many devices the run is split, or `"all"` that JAX has: their number must
+        divide that of the seeds, which are split then, or else that of the environments. What a
+        seed learns is bitwise the same with any number of CPUs that divides the seeds, and the same
+        but for rounding elsewhere. On resuming it may be another.
     - `progress`: whether to report progress; `"bar"` or `"lines"` force one form.
     - `track`: `"wandb"` or `"trackio"`, which gets the configuration and each metric's mean over
         seeds, as a run with the folder's name; a resumed run goes on there. Its package is
@@ -123,11 +128,13 @@ def train(
     - `MemoryError`: if there is too little memory, with settings to lower.
     - `OSError`: if a file cannot be written, as on a full disk; the last checkpoint is kept.
     - `ModuleNotFoundError`: if the package of `track` is missing, with the line that installs it.
+    - `ProcessLost`: if another process of the job cannot be reached, or has refused the run.
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C, SIGTERM or SIGHUP, once a checkpoint is written.
     """
     check_counts(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
-    check_counts(1, **({} if checkpoint_every is None else {"checkpoint_every": checkpoint_every}))
+    rhythms = {"checkpoint_every": checkpoint_every, "log_every": log_every}
+    check_counts(1, **{name: x for name, x in rhythms.items() if x is not None})
     check_counts(0, **({} if evaluate_every is None else {"evaluate_every": evaluate_every}))
     check_seed(seed=seed)
     folder, total = Path(out), -(-steps // agent.steps_per_iteration)
@@ -135,10 +142,12 @@ def train(
         raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")
     tracking = Tracking(track, track_project)
     stored = _stored_config(folder)
+    # `steps` may have changed since, and the defaults depend on it.
+    before = stored if resume and stored else {}
     if evaluate_every is None:
-        # `steps` may have changed since, and the default depends on it.
-        rhythm = stored.get("evaluate_every") if resume and stored else None
-        evaluate_every = rhythm if isinstance(rhythm, int) else max(1, total // 20)
+        evaluate_every = _rhythm(before, "evaluate_every", max(1, total // 20))
+    if log_every is None:
+        log_every = _rhythm(before, "log_every", -(-total // _MOST_LOGGED))
     config = {
         "algorithm": name_of(type(agent)),
         "agent": to_plain(agent),
@@ -146,18 +155,29 @@ def train(
         "seed": seed,
         "evaluate_every": evaluate_every,
         "evaluation_episodes": evaluation_episodes,
+        "log_every": log_every,
     }
-    check_folder(folder, stored, config, resume=resume)
     sizes = {"seeds": seeds, "evaluation_episodes": evaluation_episodes}
-    with sole_writer(folder), telling_what_to_lower(agent, **sizes):
-        if not resume:  # another process may have begun a run in the meantime
-            check_folder(folder, _stored_config(folder), config, resume=False)
+    with contextlib.ExitStack() as held:
+        held.enter_context(telling_what_to_lower(agent, **sizes))
+        held.enter_context(telling_who_is_lost())
+        with first_decides():
+            if writes():
+                check_folder(folder, stored, config, resume=resume)
+                held.enter_context(sole_writer(folder))
+                if not resume:  # another process may have begun a run in the meantime
+                    check_folder(folder, _stored_config(folder), config, resume=False)
+        progress = progress and writes()
         episodes = evaluation_episodes if evaluate_every else 0
         _announce(agent, config, steps, total, progress)
-        programs = Programs(agent, seed=seed, seeds=seeds, evaluation_episodes=episodes)
+        programs = Programs(
+            agent, seed=seed, seeds=seeds, evaluation_episodes=episodes, devices=devices
+        )
+        wait_for_all()
         say(f"compiled in {programs.compile_seconds:.1f} s", progress)
         if resume:
             state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
+            state = programs.placement.put(state)
             start = checkpoints.progress_of(folder / CHECKPOINT, done)
         else:
             state, start = programs.init(), 0
@@ -167,8 +187,20 @@ def train(
                 f"{start * agent.steps_per_iteration}."
             )
         every = checkpoint_every or max(1, total // 20)
-        loop = _Loop(folder, config, programs, tracking, total=total, checkpoint_every=every)
-        return loop.run(state, start, show=progress, drop_scalars=drop_scalars)
+        loop = Loop(folder, config, programs, tracking, total=total, checkpoint_every=every)
+        state = loop.run(state, start, show=progress, drop_scalars=drop_scalars)
+        wait_for_all()  # the files are written
+        logged = read_scalars(folder)
+        measured = {name: x for name, x in logged.metrics.items() if not np.isnan(x).all()}
+        return TrainResult(
+            folder=folder,
+            state=state,
+            metrics={name: logged.curve(name)[1][-1] for name in measured},
+            iterations=total,
+            env_steps=total * agent.steps_per_iteration,
+            compile_seconds=programs.compile_seconds,
+            steps_per_second=loop.records.speed,
+        )
 
 
 def _announce(
@@ -185,153 +217,9 @@ def _announce(
     say(f"compiling {type(agent).__name__} on {about.environment} ({listed}) …", show)
 
 
-class _Loop:
-    """One run of the loop: what is open and what has not been reported yet."""
-
-    def __init__(
-        self,
-        folder: Path,
-        config: dict,
-        programs: Programs,
-        tracking: Tracking,
-        *,
-        total: int,
-        checkpoint_every: int,
-    ):
-        self.folder, self.config, self.programs = folder, config, programs
-        self.tracking = tracking
-        self.total, self.checkpoint_every = total, checkpoint_every
-        self.pending: tuple[int, dict] | None = None
-        self.saved = 0
-
-    def run(self, state: Any, start: int, *, show: Show, drop_scalars: bool) -> TrainResult:
-        self.sound = jax.device_get(self.programs.finite(state))
-        self.saved = start
-        if start == 0:
-            # First of all: a folder with anything in it can then always be resumed.
-            self._save(state, 0)
-        described = self._described()
-        write_whole(self.folder / CONFIG, (json.dumps(described, indent=2) + "\n").encode())
-        seeds, size = self.programs.seeds, self.programs.steps_per_iteration
-        metrics, path = self.programs.metrics, self.folder / SCALARS
-        blank = size if drop_scalars else None
-        self.scalars = ScalarLog(path, metrics, seeds=seeds, keep=start, blank=blank)
-        purge = start * size + 1 if start else None
-        self.board = TensorBoardLog(self.folder / TENSORBOARD, seeds=seeds, purge=purge)
-        report = ProgressReport(self.total, start=start, steps=seeds * size, show=show)
-        self.speed = 0.0
-        try:
-            self.tracking.begin(self.folder, described)
-            with report as self.report, StopRequest() as stop:
-                state = self._iterate(state, start, stop)
-        except BaseException as error:
-            # What a full disk does to the ending is not to hide what it has done before.
-            with contextlib.suppress(OSError):
-                self._end(failed=True)
-            if isinstance(error, OSError) and error.errno is not None:
-                kept = f"the checkpoint of iteration {self.saved} is kept"
-                what = f"{error.strerror}; {kept}"
-                raise OSError(error.errno, what, error.filename) from error
-            raise
-        self._end()
-        return self._result(state)
-
-    def _end(self, *, failed: bool = False) -> None:
-        with contextlib.ExitStack() as ending:
-            for end in (self._draw, self.board.close, self.scalars.close):
-                ending.callback(end)
-            ending.callback(self.tracking.close, failed=failed)
-
-    def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
-        every = self.config["evaluate_every"]
-        for iteration in range(start + 1, self.total + 1):
-            last = iteration == self.total
-            state, report = self.programs.step(state)
-            metrics = report.scalars()
-            self._flush()  # the iteration before, while this one runs
-            if every and (last or iteration % every == 0):
-                metrics = metrics | self.programs.evaluate(state, iteration)
-            self.pending, asked = (iteration, metrics), stop.number
-            if last or asked is not None or iteration % self.checkpoint_every == 0:
-                self._flush()
-                self._check_state(state, iteration)
-                self.scalars.sync()
-                self._save(state, iteration)
-            if asked is not None and not last:
-                size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT
-                raise TrainingInterrupted(
-                    f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
-                    f"{self.total * size:,} steps of each seed), which {path} holds.",
-                    asked,
-                )
-        return state
-
-    def _flush(self) -> None:
-        if self.pending is None:
-            return
-        iteration, metrics = jax.device_get(self.pending)
-        self.pending = None
-        env_steps = iteration * self.programs.steps_per_iteration
-        score = mean_over_seeds(metrics.get("return", np.array([np.nan])))
-        self.speed = self.report.update(iteration, score)
-        self.scalars.write(iteration, env_steps, metrics)
-        for log in (self.board, self.tracking):
-            log.write(env_steps, metrics, steps_per_second=self.speed)
-        self._check_metrics(iteration, metrics)
-
-    def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
-        checked = {name: x for name, x in metrics.items() if name in self.programs.checked}
-        for seed in range(self.programs.seeds):
-            values = {name: x[seed] for name, x in checked.items()}
-            bad = [f"`{name}` is {x}" for name, x in values.items() if not np.isfinite(x)]
-            if bad:
-                self._diverged(iteration, seed, ", ".join(bad))
-
-    def _check_state(self, state: Any, iteration: int) -> None:
-        # Parameters can overflow in the last update, after the metrics were taken. What was
-        # not finite in the first state is so on purpose.
-        now = jax.device_get(self.programs.finite(state))
-        for name, finite in now.items():
-            for seed in np.flatnonzero(self.sound[name] & ~finite):
-                self._diverged(iteration, int(seed), f"array `{name}` of the state is not finite")
-
-    def _diverged(self, iteration: int, seed: int, what: str) -> None:
-        path, env_steps = self.folder / CHECKPOINT, iteration * self.programs.steps_per_iteration
-        raise TrainingDiverged(
-            f"training diverged in iteration {iteration} (environment step {env_steps}), seed "
-            f"{seed}: {what}. The last good checkpoint, of iteration {self.saved}, is kept "
-            f"in {path}."
-        )
-
-    def _save(self, state: Any, iteration: int) -> None:
-        env_steps = iteration * self.programs.steps_per_iteration
-        done = {"iteration": iteration, "env_steps": env_steps}
-        checkpoints.save(self.folder / CHECKPOINT, state, config=self.config, progress=done)
-        self.saved = iteration
-
-    def _described(self) -> dict[str, Any]:
-        steps = self.total * self.programs.steps_per_iteration
-        return {**self.config, "steps": steps, "versions": checkpoints.versions()}
-
-    def _draw(self) -> None:
-        # Where matplotlib takes its time nobody waits for the first step any more.
-        from agents.running.curves import learning_curve
-
-        with contextlib.suppress(ValueError):  # no episode has ended yet: nothing to draw
-            learning_curve({self.folder.resolve().name: self.folder}, self.folder / PICTURE)
-
-    def _result(self, state: Any) -> TrainResult:
-        logged = read_scalars(self.folder)
-        measured = {name: x for name, x in logged.metrics.items() if not np.isnan(x).all()}
-        return TrainResult(
-            folder=self.folder,
-            state=state,
-            metrics={name: logged.curve(name)[1][-1] for name in measured},
-            iterations=self.total,
-            env_steps=self.total * self.programs.steps_per_iteration,
-            compile_seconds=self.programs.compile_seconds,
-            steps_per_second=self.speed,
-        )
+def _rhythm(stored: Mapping[str, Any], name: str, default: int) -> int:
+    found = stored.get(name)
+    return found if isinstance(found, int) else default
 
 
 def _stored_config(folder: Path) -> dict[str, Any] | None:

@@ -22,6 +22,7 @@ from agents.cli.main import parse_command
 from agents.cli.options import make_agent
 from agents.running import TrainingInterrupted, load_run
 from agents.running.checkpoint import read_header
+from agents.running.programs import Programs
 from agents.running.scalars import read_scalars
 from agents.settings import from_plain, to_plain
 from tests.agents.cases import BEST, CASES, FIRST, MEMORYLESS, ROWS, AgentCase, words_of
@@ -145,6 +146,27 @@ def test_seeds_side_by_side_are_the_seeds_alone_and_one_program_serves_all_itera
     both = zip(jax.tree.leaves(together), jax.tree.leaves(state.learner), strict=True)
     for a, b in both:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+@of_each_class
+def test_over_several_devices_it_learns_the_same_or_refuses(trained):
+    agent, devices = trained.case.agent, 4
+    make = lambda: Programs(  # noqa: E731
+        agent, seed=0, seeds=SEEDS, evaluation_episodes=0, devices=devices
+    )
+    if getattr(agent, "num_envs", 1) % devices:
+        with pytest.raises(ValueError, match=r"`devices` \(=4\) must divide `seeds` \(=2\)"):
+            make()
+        return
+    programs, scalars = make(), read_scalars(trained.folder).metrics
+    state = programs.init()
+    for number in range(ITERATIONS):
+        state, report = programs.step(state)
+        for name, value in report.scalars().items():
+            expected = scalars[name][number]
+            # A loss may be the sum of terms that take each other away.
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 @of_each_class

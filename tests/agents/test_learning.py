@@ -11,7 +11,7 @@ from agents.envs.core.statistics import RunningStatistics
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
 from agents.learning.returns import discounted_return, gae, next_values, running_return, vtrace
-from agents.learning.segments import from_segments, to_segments, to_starts
+from agents.learning.segments import from_segments, take, to_segments, to_starts
 from agents.learning.surrogate import Sample, surrogate_loss
 from agents.networks import Categorical
 from tests.agents.by_hand import gae_by_hand, vtrace_by_hand
@@ -172,18 +172,32 @@ def test_segments_are_contiguous_and_ordered_as_their_starts():
     for i in range(time // length):
         for env in range(envs):
             expected = rollout[i * length : (i + 1) * length, env]
-            np.testing.assert_array_equal(segments[:, i * envs + env], expected)
+            np.testing.assert_array_equal(segments[:, env * (time // length) + i], expected)
     with pytest.raises(ValueError, match=r"`rollout` \(time 12\) must be divisible .* \(=5\)"):
         to_segments(rollout, 5)
 
 
-def test_minibatches_hold_every_segment_once():
-    indices = minibatch_indices(jax.random.key(0), 24, 4)
-    assert indices.shape == (4, 6)
-    np.testing.assert_array_equal(np.sort(indices.ravel()), np.arange(24))
-    assert not np.array_equal(indices.ravel(), np.arange(24))
+@pytest.mark.parametrize(
+    "envs, groups",
+    [
+        pytest.param(1, 1, id="one environment"),
+        pytest.param(6, 6, id="as many segments as minibatches"),
+        pytest.param(4, 2, id="fewer of two environments"),
+        pytest.param(24, 6, id="one segment"),
+    ],
+)
+def test_minibatches_hold_every_segment_once_and_as_many_of_every_group(envs, groups):
+    indices = minibatch_indices(jax.random.key(0), 24, 4, envs=envs)
+    assert indices.shape == (4, groups, 6 // groups)
+    table = jnp.arange(24)
+    taken = np.array([take(table, i) for i in indices])
+    np.testing.assert_array_equal(np.sort(taken.ravel()), table)
+    assert not np.array_equal(taken.ravel(), table)
+    group = np.broadcast_to(np.arange(groups)[None, :, None], indices.shape)
+    np.testing.assert_array_equal(taken.reshape(indices.shape) // (24 // groups), group)
+    np.testing.assert_array_equal(take(table.reshape(1, 24, 1), indices[0], 1)[0, :, 0], taken[0])
     with pytest.raises(ValueError, match=r"`minibatches` \(=5\) .* divide .* \(=24\)"):
-        minibatch_indices(jax.random.key(0), 24, 5)
+        minibatch_indices(jax.random.key(0), 24, 5, envs=envs)
 
 
 def test_every_epoch_learns_from_every_segment_once_with_its_own_carry():
@@ -202,6 +216,7 @@ def test_every_epoch_learns_from_every_segment_once_with_its_own_carry():
         ((jnp.zeros(segments), jnp.zeros(segments)), optax.sgd(1.0).init(())),
         sample,
         lambda network, epoch: 100.0 * epoch + jnp.arange(segments),
+        envs=6,
         epochs=epochs,
         minibatches=4,
         key=key,
@@ -225,6 +240,7 @@ def test_every_epoch_but_the_first_learns_from_what_is_renewed():
         (jnp.ones(()), optimizer.init(())),
         jnp.ones((1, 4)),
         lambda network, epoch: 10.0 * epoch * jnp.ones(4),
+        envs=4,
         epochs=3,
         minibatches=1,
         renewed=lambda network, sample, carries: sample * network + carries[None],

@@ -81,7 +81,7 @@ def test_resuming_drops_what_came_after_the_checkpoint(path):
     whole = path.read_bytes()
     with path.open("a") as file:
         file.write("4,4")
-    log = ScalarLog(path, ["loss"], seeds=2, keep=2)
+    log = ScalarLog(path, ["loss"], seeds=2, keep=range(1, 3))
     assert [row["iteration"] for row in read_rows(path)] == ["1", "1", "2", "2"]
     log.write(3, 30, {"loss": numbers(3, 3)})
     log.close()
@@ -93,7 +93,7 @@ def test_missing_rows_are_noticed(path):
     log.write(1, 10, {"loss": numbers(1, 2)})
     log.close()
     with pytest.raises(ValueError, match="2 rows up to iteration 3, there should be 6"):
-        ScalarLog(path, ["loss"], seeds=2, keep=3)
+        ScalarLog(path, ["loss"], seeds=2, keep=range(1, 4))
     assert len(read_rows(path)) == 2
 
 
@@ -126,25 +126,25 @@ def test_rows_out_of_order_are_noticed(path):
     with pytest.raises(
         ScalarsError, match=r"3 rows up to iteration 2, there should be 4\. With `dr"
     ):
-        ScalarLog(path, ["loss"], seeds=2, keep=2)
+        ScalarLog(path, ["loss"], seeds=2, keep=range(1, 3))
 
 
 def test_rows_that_stand_for_others_are_noticed(path):
     path.write_text(ROWS.replace("1,10,1,2.0", "1,10,0,1.0"))
     with pytest.raises(ScalarsError, match=r"3 rows up to iteration 2, there should be 4"):
-        ScalarLog(path, ["loss"], seeds=2, keep=2)
+        ScalarLog(path, ["loss"], seeds=2, keep=range(1, 3))
 
 
 def test_damaged_rows_stay_blank_if_asked(path):
     damaged = ROWS.replace("1,10,1,2.0", "1,10,") + "9,9"
     path.write_text(damaged)
-    ScalarLog(path, ["loss"], seeds=2, keep=2, blank=10).close()
+    ScalarLog(path, ["loss"], seeds=2, keep=range(1, 3), blank=10).close()
     assert path.read_text() == ROWS.replace("2.0", "")
     assert path.with_name("scalars.damaged-1.csv").read_text() == damaged
-    ScalarLog(path, ["loss"], seeds=2, keep=2, blank=10).close()
+    ScalarLog(path, ["loss"], seeds=2, keep=range(1, 3), blank=10).close()
     assert not path.with_name("scalars.damaged-2.csv").exists()
     path.write_text("?")
-    ScalarLog(path, ["loss"], seeds=1, keep=2, blank=10).close()
+    ScalarLog(path, ["loss"], seeds=1, keep=range(1, 3), blank=10).close()
     assert path.read_text() == "iteration,env_steps,seed,loss\n1,10,0,\n2,20,0,\n"
     assert path.with_name("scalars.damaged-2.csv").read_text() == "?"
 

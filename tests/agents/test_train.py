@@ -1,6 +1,7 @@
 """The running loop: its folder's rules, rhythm, divergence, signals; with the smallest agent."""
 
 import dataclasses
+import gc
 import json
 import os
 import re
@@ -525,3 +526,34 @@ def test_counts_out_of_range_are_named(tmp_path, name, value, rule):
     with pytest.raises(ValueError, match=rf"`{name}` \(={value}\) must be .*{rule}"):
         train(Walk(), tmp_path / "a", **{name: value})
     assert not (tmp_path / "a").exists()
+
+
+def test_rows_are_bounded_and_go_on_in_their_rhythm(tmp_path):
+    """Of iterations 1 to 10: every fourth, those evaluated, and the last."""
+    options = {"log_every": 4, "evaluate_every": 7}
+    whole = train(Walk(), tmp_path / "whole", steps=1000, **options)
+    assert column(whole.folder, "iteration") == [n for n in ["4", "7", "8", "10"] for _ in range(2)]
+    train(Walk(), tmp_path / "parts", steps=600, **options)
+    parts = train(Walk(), tmp_path / "parts", steps=1000, resume=True, **options)
+    assert (parts.folder / "scalars.csv").read_bytes() == (
+        whole.folder / "scalars.csv"
+    ).read_bytes()
+    short = train(Walk(), tmp_path / "short", steps=200)
+    assert json.loads((short.folder / "config.json").read_text())["log_every"] == 1
+
+
+def test_memory_does_not_grow_with_iterations(tmp_path, monkeypatch):
+    """Neither arrays of devices nor objects of Python are kept of an iteration."""
+    arrays, blocks, write = [], [], ScalarLog.write
+
+    def write_and_count(self, now, *rest):
+        write(self, now, *rest)
+        gc.collect()
+        arrays.append(len(jax.live_arrays()))
+        blocks.append(sys.getallocatedblocks())
+
+    monkeypatch.setattr(ScalarLog, "write", write_and_count)
+    train(Walk(), tmp_path / "run", steps=40_000, evaluate_every=0, log_every=50)
+    assert len(arrays) == 8
+    assert arrays[5:7] == arrays[3:5] == arrays[1:3]  # by turns, as checkpoints are written
+    assert blocks[-2] - blocks[1] < 250, "less than one for each iteration"

@@ -22,6 +22,7 @@ from benchmarks import (
     _measure,
     _online,
     _packages,
+    communication,
     conditioning,
     depth,
     differences,
@@ -48,6 +49,13 @@ def _check_ratios(rows):
         ratios = {key: value for key, value in row.items() if key.startswith("×")}
         assert ratios
         assert all(math.isfinite(value) and value > 0 for value in ratios.values()), row
+
+
+@pytest.mark.slow
+def test_communication(float32):
+    (row,) = communication.run(communication.Options(quick=True))
+    # 44 bytes more of each minibatch, and 12 of the rollout.
+    assert row["all"] == row["gradients"] + 44 * row["minibatches"] + 12
 
 
 @pytest.mark.slow

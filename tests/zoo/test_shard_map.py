@@ -1,4 +1,4 @@
-"""Scans and cells inside `jax.shard_map`, on the four devices of the tests' CPU.
+"""Scans and cells inside `jax.shard_map`, on four devices of the tests' CPU.
 
 Parameters are the same on all devices and a batch is split over them. Values and gradients must be
 those of one device, on which the batch is under `vmap`. The loss is the sum over the batch, so that
@@ -38,7 +38,7 @@ def check(name, one, shared, split, *, values=True):
         (value, out), gradient = differentiated(shared, split)
         return jax.lax.psum(value, "batch"), out, gradient
 
-    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")), ("batch",))
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:DEVICES]), ("batch",))
     same, parted = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("batch")
     on_all = jax.shard_map(
         local, mesh=mesh, in_specs=(same, parted), out_specs=(same, parted, same)
@@ -141,7 +141,7 @@ def test_accumulate():
         value, gradient = one(parameters, xs[0])
         return jax.lax.psum(value, "batch"), gradient
 
-    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")), ("batch",))
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:DEVICES]), ("batch",))
     same, parted = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("batch")
     on_all = jax.shard_map(local, mesh=mesh, in_specs=(same, parted), out_specs=(same, same))
     got = jax.jit(on_all)(parameters, xs)

@@ -1,0 +1,168 @@
+"""The loop of a run: iterate, record, evaluate and save in their rhythms, until the end."""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from agents.running import checkpoint as checkpoints
+from agents.running.errors import TrainingDiverged, TrainingInterrupted
+from agents.running.folder import CHECKPOINT
+from agents.running.processes import Agreement, fetch, several, writes
+from agents.running.programs import Programs
+from agents.running.progress import Show
+from agents.running.records import NoRecords, Records
+from agents.running.signals import StopRequest
+from agents.running.tracking import Tracking
+
+
+class Loop:
+    """One run of the loop: what is open and what has not been reported yet."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: dict,
+        programs: Programs,
+        tracking: Tracking,
+        *,
+        total: int,
+        checkpoint_every: int,
+    ):
+        self.folder, self.config, self.programs = folder, config, programs
+        self.tracking = tracking
+        self.total, self.checkpoint_every = total, checkpoint_every
+        self.pending: tuple[int, dict] | None = None
+        self.saved = 0
+
+    def run(self, state: Any, start: int, *, show: Show, drop_scalars: bool) -> Any:
+        """Go on from a state until the end, and return the last one.
+
+        **Arguments:**
+
+        - `start`: iterations done before.
+        - `show`, `drop_scalars`: see `agents.train`.
+        """
+        self.sound = fetch(self.programs.finite(state))
+        self.saved = start
+        if start == 0:
+            # First of all: a folder with anything in it can then always be resumed.
+            self._save(state, 0)
+        self.records = self._records(start, show, drop_scalars) if writes() else NoRecords()
+        try:
+            self.records.begin()
+            with StopRequest() as stop:
+                state = self._iterate(state, start, stop)
+        except BaseException as error:
+            # What a full disk does to the ending is not to hide what it has done before.
+            with contextlib.suppress(OSError):
+                self.records.end(failed=True)
+            if isinstance(error, OSError) and error.errno is not None:
+                kept = f"the checkpoint of iteration {self.saved} is kept"
+                what = f"{error.strerror}; {kept}"
+                raise OSError(error.errno, what, error.filename) from error
+            raise
+        self.records.end()
+        return state
+
+    def _records(self, start: int, show: Show, drop_scalars: bool) -> Records:
+        size = self.programs.steps_per_iteration
+        described = {
+            **self.config,
+            "steps": self.total * size,
+            "versions": checkpoints.versions(),
+        }
+        return Records(
+            self.folder,
+            described,
+            self.programs.metrics,
+            self.tracking,
+            kept=[i for i in range(1, start + 1) if self._is_logged(i)],
+            start=start,
+            total=self.total,
+            steps=size,
+            show=show,
+            drop_scalars=drop_scalars,
+        )
+
+    def _is_evaluated(self, iteration: int) -> bool:
+        every = self.config["evaluate_every"]
+        return bool(every) and (iteration == self.total or iteration % every == 0)
+
+    def _is_logged(self, iteration: int) -> bool:
+        last, every = iteration == self.total, self.config["log_every"]
+        return last or iteration % every == 0 or self._is_evaluated(iteration)
+
+    def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
+        agreement, before = Agreement(), None
+        for iteration in range(start + 1, self.total + 1):
+            last = iteration == self.total
+            asked_for = agreement.on(lambda: stop.number)
+            state, report = self.programs.step(state)
+            self._flush()  # the iteration before, while this one runs
+            if before is not None:
+                # No more than one waits for its turn, where nothing of it is fetched either.
+                jax.block_until_ready(before)
+            before = report.scalars()
+            metrics = before
+            if self._is_evaluated(iteration):
+                metrics = metrics | self.programs.evaluate(state, iteration)
+            if self._is_logged(iteration):
+                self.pending = (iteration, metrics)
+            asked = asked_for()
+            if last or asked is not None or iteration % self.checkpoint_every == 0:
+                self._flush()
+                self._check_state(state, iteration)
+                self.records.sync()
+                self._save(state, iteration)
+            if asked is not None and not last:
+                size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT
+                raise TrainingInterrupted(
+                    f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
+                    f"{self.total * size:,} steps of each seed), which {path} holds.",
+                    asked,
+                )
+        return state
+
+    def _flush(self) -> None:
+        if self.pending is None:
+            return
+        iteration, metrics = self.pending
+        metrics, self.pending = fetch(metrics), None
+        self.records.write(iteration, iteration * self.programs.steps_per_iteration, metrics)
+        self._check_metrics(iteration, metrics)
+
+    def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
+        checked = {name: x for name, x in metrics.items() if name in self.programs.checked}
+        for seed in range(self.programs.seeds):
+            values = {name: x[seed] for name, x in checked.items()}
+            bad = [f"`{name}` is {x}" for name, x in values.items() if not np.isfinite(x)]
+            if bad:
+                self._diverged(iteration, seed, ", ".join(bad))
+
+    def _check_state(self, state: Any, iteration: int) -> None:
+        # Parameters can overflow in the last update, after the metrics were taken. What was
+        # not finite in the first state is so on purpose.
+        now = fetch(self.programs.finite(state))
+        for name, finite in now.items():
+            for seed in np.flatnonzero(self.sound[name] & ~finite):
+                self._diverged(iteration, int(seed), f"array `{name}` of the state is not finite")
+
+    def _diverged(self, iteration: int, seed: int, what: str) -> None:
+        path, env_steps = self.folder / CHECKPOINT, iteration * self.programs.steps_per_iteration
+        raise TrainingDiverged(
+            f"training diverged in iteration {iteration} (environment step {env_steps}), seed "
+            f"{seed}: {what}. The last good checkpoint, of iteration {self.saved}, is kept "
+            f"in {path}."
+        )
+
+    def _save(self, state: Any, iteration: int) -> None:
+        env_steps = iteration * self.programs.steps_per_iteration
+        done = {"iteration": iteration, "env_steps": env_steps}
+        whole = fetch(state) if several() else state
+        if writes():
+            checkpoints.save(self.folder / CHECKPOINT, whole, config=self.config, progress=done)
+        self.saved = iteration

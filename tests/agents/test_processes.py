@@ -1,0 +1,88 @@
+"""Two processes of two devices each: the run of one process, also where one of them was killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from agents.running import load_run
+from agents.running.checkpoint import read_header
+
+WORDS = """
+--env t_maze --env-options length=1 --memory gru --hidden 3 --gradient tbptt --segment 4
+--num-envs 8 --rollout-length 8 --minibatches 2 --epochs 2 --encoder-size 4 --head-size 4
+--checkpoint-every 1 --evaluate-every 5 --evaluation-episodes 4 --progress lines --no-cache
+""".split()  # noqa: SIM905
+STEPS = 64
+
+
+def begin(out, *words, devices):
+    """Begin a process that trains, on so many devices, in float64 as the tests' own."""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
+    env = {
+        **os.environ,
+        "JAX_ENABLE_X64": "1",
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONWARNINGS": "ignore",
+        "XLA_FLAGS": flags,
+    }
+    command = [sys.executable, "-m", "agents", "train", *WORDS, "--out", str(out), *words]
+    return subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def begin_both(out, *words):
+    """Begin two processes of one job, of two devices each."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    job = f"--coordinator localhost:{port} --processes 2 --process".split()
+    return [begin(out, *words, *job, str(number), devices=2) for number in range(2)]
+
+
+def ended(processes, seconds=300):
+    """What they have printed, once they have come to their end."""
+    texts = [process.communicate(timeout=seconds)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), texts
+    return texts
+
+
+def iterations(folder):
+    """How many a run's checkpoint has done."""
+    path = folder / "checkpoint.eqx"
+    return read_header(path).progress["iteration"] if path.exists() else 0
+
+
+@pytest.mark.slow
+def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state):
+    one, two = tmp_path / "one", tmp_path / "two"
+    words = ["--seeds", "4", "--steps"]
+    first, second = begin_both(two, *words, str(1000 * STEPS))
+    while iterations(two) < 3:
+        assert first.poll() is None and second.poll() is None, first.communicate()[0]
+        time.sleep(0.1)
+    second.send_signal(signal.SIGKILL)
+    said = first.communicate(timeout=60)[0]
+    second.communicate()
+    assert first.returncode != 0
+    assert "another process of this job has ended" in said or "another task died" in said
+
+    words += [str(max(10, iterations(two) + 3) * STEPS)]
+    said = ended(begin_both(two, *words, "--resume"))
+    assert "100 %" in said[0] and "%" not in said[1], "the first one alone reports"
+    ended([begin(one, *words, "--devices", "4", devices=4)])
+    same_state(load_run(one)[1], load_run(two)[1])
+    assert (one / "scalars.csv").read_bytes() == (two / "scalars.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_environments_are_not_split_over_processes_of_cpus(tmp_path):
+    for process in begin_both(tmp_path / "run", "--seeds", "1", "--steps", "64"):
+        said = process.communicate(timeout=300)[0]
+        assert process.returncode != 0
+        assert "between processes, environments cannot be split over CPUs" in said

@@ -14,12 +14,13 @@ EXPERIMENT = Experiment(
     "actor-critic?",
     source="Toro Icarte et al. (2020), figures 2 (actor-critic) and 4",
     algorithm="tabular_actor_critic",
+    base={"policy_rate": 1.0},
     environments={"gravity": {"env": "gravity"}},
     variants={
-        **{f"AC(5), {m}": _with(m, 5) for m in ("B1", "O1", "OA1", "O2", "OA2")},
+        **{f"AC(5), {m}": _with(m, 5) for m in ("O1", "OA1", "O2", "OA2")},
         **{f"AC(20), {m}": _with(m, 20) for m in ("B1", "O1", "OA1")},
     },
-    tune={"value_rate": (0.01, 0.1), "policy_rate": (0.1, 1.0)},
+    tune={"value_rate": (0.01, 0.1)},
     scales={
         "quick": Scale(2_000, 2),
         "small": Scale(500_000, 10, tuning_seeds=3),
@@ -50,8 +51,9 @@ EXPERIMENT = Experiment(
     ),
     differs=(
         "The grid is ours, as in [gravity](gravity.md). With the printed rates, .1 for the policy "
-        "and .001 for values, nothing but memoryless walks is learned in 500,000 steps (66 to 71 "
-        "steps to the goal, with every memory): here both are tuned on 3 other seeds, among .01 "
-        "and .1 for values and .1 and 1 for the policy."
+        "and .001 for values, nothing but walks without a memory is learned in 500,000 steps (68 "
+        "to 71 steps to the goal, with every memory). Here the policy's is 1, and that of values "
+        "tuned on 3 other seeds, .01 or .1. Scores are steps of an episode, at most 100, in place "
+        "of reward in 100 steps."
     ),
 )

@@ -17,12 +17,16 @@ def _rows(name):
     return experiments.read_rows(RESULTS / f"{name}.csv")
 
 
+def _was_run(name) -> bool:
+    return (RESULTS / f"{name}.csv").exists()
+
+
 def overview() -> str:
-    """A row for each experiment: question, source, and how its claims came out."""
+    """A row for each experiment, those that were run first: how its claims came out."""
     lines = ["| experiment | question | source | claims |", "|---|---|---|---|"]
-    for name in experiments.names():
+    for name in sorted(experiments.names(), key=lambda name: (not _was_run(name), name)):
         experiment, link, counted = experiments.load(name), f"`{name}`", "not run here yet"
-        if (RESULTS / f"{name}.csv").exists():
+        if _was_run(name):
             link = f"[{name}]({name}.md)"
             found = [v.outcome for _, v in experiments.verdicts(experiment, _rows(name))]
             counted = ", ".join(f"{found.count(x)} {x}" for x in dict.fromkeys(found))
@@ -33,13 +37,12 @@ def overview() -> str:
 def headlines() -> str:
     """The first claim of each experiment that was run, with what came of it."""
     lines = ["| claim | came out | |", "|---|---|---|"]
-    for name in experiments.names():
-        if (RESULTS / f"{name}.csv").exists():
-            experiment = experiments.load(name)
-            claim, verdict = experiments.verdicts(experiment, _rows(name))[0]
-            source = experiment.source.partition(",")[0]
-            link = f"[{source}](experiments/{name}.md)"
-            lines.append(f"| {claim.text} | {verdict.outcome} | {link} |")
+    for name in filter(_was_run, experiments.names()):
+        experiment = experiments.load(name)
+        claim, verdict = experiments.verdicts(experiment, _rows(name))[0]
+        source = experiment.source.partition(",")[0]
+        link = f"[{source}](experiments/{name}.md)"
+        lines.append(f"| {claim.text} | {verdict.outcome} | {link} |")
     return "\n".join(lines)
 
 

@@ -1,13 +1,11 @@
 """Prediction at every step with a fixed number of operations: trace units against windows."""
 
-from typing import Any
-
 import zoo
 from agents.experiments.claims import Better
-from agents.experiments.experiment import Experiment, Lines, Scale
+from agents.experiments.experiment import Experiment, Lines
+from agents.experiments.trace_conditioning import BASE, RING, SCALES
 from agents.learning import RTRL, TBPTT
 
-RING: dict[str, Any] = {"r_min": 0.5, "max_phase": 0.5}
 GRU = {5: 8, 10: 5, 20: 3, 45: 1}
 LRU = {5: 11, 20: 4}
 
@@ -22,7 +20,7 @@ EXPERIMENT = Experiment(
     "look back over T steps?",
     source="Elelimy et al. (2024), figure 2a",
     algorithm="streaming_td",
-    base={"env": "trace_conditioning", "rollout_length": 10_000},
+    base=BASE,
     environments={"E = 30": {"env_options": {"expected_isi": 30}}},
     variants={
         "RTU": {"memory": zoo.spec("rtu", hidden=44, **RING), "gradient": RTRL()},
@@ -30,11 +28,7 @@ EXPERIMENT = Experiment(
         **{f"LRU, T = {t}": _window("lru", hidden, t, **RING) for t, hidden in LRU.items()},
     },
     tune={"learning_rate": (1e-3, 3e-3)},
-    scales={
-        "quick": Scale(10_000, 2),
-        "small": Scale(200_000, 5),
-        "full": Scale(2_000_000, 10, tuning_seeds=5),
-    },
+    scales=SCALES,
     measure="area",
     metric="return_error",
     falls=True,

@@ -1,15 +1,13 @@
 """Prediction at every step with as many parameters, where one cell gets more computation."""
 
-from typing import Any
-
 import zoo
 from agents.experiments.claims import Better
-from agents.experiments.experiment import Experiment, Lines, Scale
+from agents.experiments.experiment import Experiment, Lines
+from agents.experiments.trace_conditioning import BASE, RING, SCALES
 from agents.learning import RTRL, TBPTT
 
 # Units of a GRU, and of an RTU with about as many parameters, 3 m (m + d + 1) and 2 n (d + 1).
 SIZES = {2: 3, 4: 8, 8: 19, 16: 54}
-RING: dict[str, Any] = {"r_min": 0.5, "max_phase": 0.5}
 
 EXPERIMENT = Experiment(
     name="equal_parameters",
@@ -17,7 +15,7 @@ EXPERIMENT = Experiment(
     "better?",
     source="Elelimy et al. (2024), figure 2d",
     algorithm="streaming_td",
-    base={"env": "trace_conditioning", "rollout_length": 10_000},
+    base=BASE,
     environments={"E = 30": {"env_options": {"expected_isi": 30}}},
     variants={
         **{
@@ -29,11 +27,7 @@ EXPERIMENT = Experiment(
         },
     },
     tune={"learning_rate": (1e-3, 3e-3, 1e-2)},
-    scales={
-        "quick": Scale(10_000, 2),
-        "small": Scale(200_000, 5),
-        "full": Scale(2_000_000, 10, tuning_seeds=5),
-    },
+    scales=SCALES,
     measure="area",
     metric="return_error",
     falls=True,

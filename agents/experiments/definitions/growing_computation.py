@@ -1,16 +1,14 @@
 """Prediction at every step with more and more operations: more units, or longer windows."""
 
-from typing import Any
-
 import zoo
 from agents.experiments.claims import Better
-from agents.experiments.experiment import Experiment, Lines, Scale
+from agents.experiments.experiment import Experiment, Lines
+from agents.experiments.trace_conditioning import BASE, RING, SCALES
 from agents.learning import RTRL, TBPTT
 
 # By thousands of operations for each update: units of an RTU, T of a GRU of 5 units, units of a GRU
 # that looks back 45 steps.
 BUDGETS = {11: (31, 7, 1), 23: (67, 15, 2), 36: (108, 24, 3), 52: (154, 34, 4)}
-RING: dict[str, Any] = {"r_min": 0.5, "max_phase": 0.5}
 
 
 def _gru(hidden: int, length: int):
@@ -22,7 +20,7 @@ EXPERIMENT = Experiment(
     question="What do more operations for each update buy: units, or steps to look back?",
     source="Elelimy et al. (2024), figures 2b and 2c",
     algorithm="streaming_td",
-    base={"env": "trace_conditioning", "rollout_length": 10_000},
+    base=BASE,
     environments={"E = 30": {"env_options": {"expected_isi": 30}}},
     variants={
         **{
@@ -36,11 +34,7 @@ EXPERIMENT = Experiment(
         **{f"GRU by size, {budget}": _gru(m, 45) for budget, (_, _, m) in BUDGETS.items()},
     },
     tune={"learning_rate": (1e-3, 3e-3, 1e-2)},
-    scales={
-        "quick": Scale(10_000, 2),
-        "small": Scale(200_000, 5),
-        "full": Scale(2_000_000, 10, tuning_seeds=5),
-    },
+    scales=SCALES,
     measure="area",
     metric="return_error",
     falls=True,

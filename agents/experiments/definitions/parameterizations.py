@@ -5,6 +5,7 @@ from typing import Any
 import zoo
 from agents.experiments.claims import Better
 from agents.experiments.experiment import Experiment, Lines, Scale
+from agents.experiments.trace_conditioning import BASE
 from agents.learning import RTRL
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
@@ -26,7 +27,7 @@ EXPERIMENT = Experiment(
     question="Which ways to learn a trace unit's modulus and phase bear which learning rates?",
     source="Elelimy et al. (2024), figures 9 and 10",
     algorithm="streaming_td",
-    base={"env": "trace_conditioning", "rollout_length": 10_000, "gradient": RTRL()},
+    base={**BASE, "gradient": RTRL()},
     environments={"E = 10": {"env_options": {"expected_isi": 10}}},
     variants={
         f"{label}, {rate:g}": {"memory": _memory(form), "learning_rate": rate}

@@ -1,14 +1,12 @@
 """Prediction by one cell: how far TBPTT must look back to do what RTRL does."""
 
-from typing import Any
-
 import zoo
 from agents.experiments.claims import Alike, Better
-from agents.experiments.experiment import Experiment, Lines, Scale
+from agents.experiments.experiment import Experiment, Lines
+from agents.experiments.trace_conditioning import BASE, RING, SCALES
 from agents.learning import RTRL, TBPTT
 
 LENGTHS = (1, 5, 10, 20)
-RING: dict[str, Any] = {"r_min": 0.5, "max_phase": 0.5}
 CELLS = {
     "RTU": zoo.spec("rtu", hidden=20, **RING),
     "nonlinear RTU": zoo.spec("rtu", hidden=20, nonlinear=True, **RING),
@@ -19,7 +17,7 @@ EXPERIMENT = Experiment(
     question="How far must TBPTT look back at every step to predict as well as RTRL?",
     source="Elelimy et al. (2024), figure 11",
     algorithm="streaming_td",
-    base={"env": "trace_conditioning", "rollout_length": 10_000},
+    base=BASE,
     environments={"E = 10": {"env_options": {"expected_isi": 10}}},
     variants={
         **{f"{label}, RTRL": {"memory": cell, "gradient": RTRL()} for label, cell in CELLS.items()},
@@ -30,11 +28,7 @@ EXPERIMENT = Experiment(
         },
     },
     tune={"learning_rate": (1e-3, 3e-3)},
-    scales={
-        "quick": Scale(10_000, 2),
-        "small": Scale(200_000, 5),
-        "full": Scale(2_000_000, 10, tuning_seeds=5),
-    },
+    scales=SCALES,
     measure="area",
     metric="return_error",
     falls=True,

@@ -4,11 +4,11 @@ from typing import Any
 
 import zoo
 from agents.experiments.claims import Better
-from agents.experiments.experiment import Experiment, Lines, Scale
+from agents.experiments.experiment import Experiment, Lines
+from agents.experiments.trace_conditioning import BASE, RING, SCALES
 from agents.learning import RTRL
 
 SIZES = (5, 10, 20, 40)
-RING: dict[str, Any] = {"r_min": 0.5, "max_phase": 0.5}
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "RTU": ("rtu", RING),
     "RTU, no activation": ("rtu", {**RING, "activation": "identity"}),
@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     "exact sensitivities?",
     source="Elelimy et al. (2024), figures 1 and E.1",
     algorithm="streaming_td",
-    base={"env": "trace_conditioning", "rollout_length": 10_000, "gradient": RTRL()},
+    base={**BASE, "gradient": RTRL()},
     environments={"E = 10": {"env_options": {"expected_isi": 10}}},
     variants={
         f"{label}, {size}": {"memory": zoo.spec(name, hidden=size, **options)}
@@ -31,11 +31,7 @@ EXPERIMENT = Experiment(
         for size in SIZES
     },
     tune={"learning_rate": (1e-3, 3e-3)},
-    scales={
-        "quick": Scale(10_000, 2),
-        "small": Scale(200_000, 5),
-        "full": Scale(2_000_000, 10, tuning_seeds=5),
-    },
+    scales=SCALES,
     measure="area",
     metric="return_error",
     falls=True,

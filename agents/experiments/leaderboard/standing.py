@@ -62,7 +62,7 @@ def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...],
     if not common:
         raise ValueError(f"`table` has no task that all of {', '.join(memories) or 'none'} ran.")
     scores = {memory: scores_of(table, memory, common) for memory in memories}
-    gainful = gainful_tasks(table, common)
+    gainful = _gainful(table, common)
     found = [
         Standing(
             memory,
@@ -85,7 +85,7 @@ def scores_of(table: Table, memory: str, tasks: Sequence[str]) -> np.ndarray:
     return np.array(columns).T
 
 
-def gainful_tasks(table: Table, tasks: Sequence[str]) -> tuple[str, ...]:
+def _gainful(table: Table, tasks: Sequence[str]) -> tuple[str, ...]:
     """List the tasks whose twin was run, and is better without memory by more than `LEAST`."""
 
     def gained(task: str) -> float:

@@ -11,12 +11,14 @@ from agents import envs
 from agents.envs.core.hidden import Hides
 from agents.envs.registry import OWN
 
-# One level of each game.
+# One name of each class, of one level.
 NAMES = sorted(
-    name
-    for name, (kind, fixed) in OWN.items()
-    if isinstance(kind, type) and issubclass(kind, Hides) and (not fixed or name.endswith("Easy"))
-    if name + "Easy" not in OWN
+    {
+        kind: name
+        for name, (kind, _) in OWN.items()
+        if isinstance(kind, type) and issubclass(kind, Hides)
+        if name + "Easy" not in OWN and not name.endswith(("Medium", "Hard"))
+    }.values()
 )
 DRAWN = ("ConcentrationEasy", "MultiarmedBanditEasy")  # beforehand, so not by the same numbers
 TELLS = {
@@ -29,6 +31,9 @@ TELLS = {
     "memory_chain": (lambda seen, hidden: hidden, 1.0),
     "mortar_mayhem": (lambda seen, hidden: hidden, 1.0),
     "mystery_path": (lambda seen, hidden: hidden, 1.0),
+    "recall": (lambda seen, hidden: (hidden > 0).sum(), 1.0),
+    "recall_variation": (lambda seen, hidden: (hidden > 0).sum() == 1, 3.0),
+    "three_state_cycle": (lambda seen, hidden: hidden, 1.0),
     "MultiarmedBanditEasy": (lambda seen, hidden: jnp.argmax(hidden), None),
     "BattleshipEasy": (lambda seen, hidden: jnp.stack(jnp.divmod(jnp.argmax(hidden), 8)), 1.0),
     "MineSweeperEasy": (lambda seen, hidden: jnp.stack(jnp.divmod(jnp.argmax(hidden), 4)), 1.0),
@@ -104,6 +109,33 @@ def test_pairs_that_are_turned_knowingly_match():
     np.testing.assert_allclose(rewards[:end].sum(), 1, rtol=1e-5)
 
 
+def test_the_state_before_tells_where_the_third_returns_to():
+    twin, params = envs.make("three_state", observability="full", scored="all")
+    _, ((seen, hidden), rewards, *_) = played(twin, params, lambda pair, key: pair[1], 99)
+    assert (rewards[1:][seen[:-1] == 2] > 0).all() and (seen[:-1] == 2).sum() > 10
+    np.testing.assert_array_equal(hidden[1:], seen[:-1])
+
+
+@pytest.mark.parametrize("name", ["hallway_cookie", "hallway_keys", "MemoryS7", "RedBlueDoors-8x8"])
+def test_what_a_map_hides_is_the_rest_of_its_state(name):
+    twin, params = envs.make(name, observability="full")
+    (_, hidden), state = twin.reset(jax.random.key(1), params)
+    told = {
+        "hallway_cookie": lambda s: [s.cookie + 1],
+        "hallway_keys": lambda s: [*s.keys, s.carries, *s.locked],
+        "MemoryS7": lambda s: [s.x, s.y, s.direction, s.shown == 3, s.upper == 3],
+        "RedBlueDoors-8x8": lambda s: [
+            *(s.x, s.y, s.direction, s.red_y, s.blue_y),
+            *(s.red_open, s.blue_open),
+        ],
+    }[name]
+    actions = jax.random.split(jax.random.key(2), 40)
+    for key in actions:
+        np.testing.assert_array_equal(np.ravel(hidden), np.asarray(told(state), np.int32))
+        action = twin.action_space(params).sample(key)
+        (_, hidden), state, *_ = twin.step(key, state, action, params)
+
+
 def test_an_agent_takes_what_is_seen_and_what_is_hidden():
     options = {"env": "HigherLowerEasy", "env_options": {"observability": "full"}}
     ppo = agents.PPO(
@@ -119,7 +151,7 @@ def test_what_is_no_choice_is_refused():
         ValueError, match=r"`observability` \(='all'\) must be one of partial, full"
     ):
         envs.make("t_maze", observability="all")
-    with pytest.raises(ValueError, match=r"Unknown option `observability` \(='full'\) of recall"):
-        envs.make("recall", observability="full")
+    with pytest.raises(ValueError, match=r"Unknown option `observability` \(='full'\) of trace_"):
+        envs.make("trace_conditioning", observability="full")
     with pytest.raises(ValueError, match=r"must be one of: .*observability"):
         envs.make("t_maze", observable="full")

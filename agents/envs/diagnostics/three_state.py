@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least
+from ..core.hidden import Hides
 
 STATES = 3
 RETURNS = 2
@@ -32,7 +33,7 @@ class EnvState(GymnaxEnvState):
     previous: Any
 
 
-class ThreeState(BaseEnvironment):
+class ThreeState(Hides, BaseEnvironment):
     r"""Predict the next state of a chain, which from one of its three returns to the one before.
 
     The chain has no actions: from state 0 or 1 the next is any of the three with equal probability,
@@ -94,3 +95,12 @@ class ThreeState(BaseEnvironment):
         reward = jnp.where(action == place, worth, jnp.float32(0))
         state = EnvState(time=state.time + 1, place=place, previous=state.place)
         return place, state, reward, self.is_terminated(state, params), {}
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """The state before the one that is seen."""
+        return spaces.Discrete(STATES)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell the state before the one that is seen: where state 2 returns to."""
+        return state.previous

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_at_least, check_number
+from ..core.hidden import Hides
 
 STATES = 3
 
@@ -28,7 +29,7 @@ class EnvState(GymnaxEnvState):
     place: Any
 
 
-class ThreeStateCycle(BaseEnvironment):
+class ThreeStateCycle(Hides, BaseEnvironment):
     r"""Name the present state of a chain 0 → 1 → 2 → 0, seeing only whether it is state 0.
 
     Each step the chain advances with probability `advance` and else stays. It begins in any of the
@@ -78,6 +79,15 @@ class ThreeStateCycle(BaseEnvironment):
         place = (state.place + moves.astype(jnp.int32)) % STATES
         state = EnvState(time=state.time + 1, place=place)
         return _seen(place), state, reward, self.is_terminated(state, params), {}
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """The states."""
+        return spaces.Discrete(STATES)
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell which of the states the chain is in."""
+        return state.place
 
 
 def _seen(place: Int32[Array, ""]) -> Int32[Array, ""]:

@@ -11,7 +11,9 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
+from ..core.hidden import Hides
 from ..core.one_end import OneEnd
+from ..core.spaces import MultiDiscrete
 
 RECALL = tuple(
     tuple(tuple(float((i, j, k) == (0, 1, 2)) for k in range(3)) for j in range(3))
@@ -44,7 +46,7 @@ class EnvState(GymnaxEnvState):
     prefix: Any
 
 
-class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
+class ActionSequence(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     """Take a fixed number of actions without seeing anything; their sequence has a reward.
 
     The only observation is 0. The last step gives the reward that a table has for the whole
@@ -112,3 +114,15 @@ class ActionSequence(OneEnd[Any, EnvParams], BaseEnvironment):
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the sequence is complete."""
         return state.time >= self.steps
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """For every action but the last: not yet taken, or which."""
+        return MultiDiscrete((self.num_actions + 1,) * max(self.steps - 1, 1))
+
+    def hidden(self, state: EnvState) -> Int32[Array, " earlier"]:
+        """Tell the actions so far: 0 for one to come, else one more than the action."""
+        number = jnp.arange(max(self.steps - 1, 1), dtype=jnp.int32)
+        after = jnp.maximum(state.time - 1 - number, 0)
+        digits = state.prefix // self.num_actions**after % self.num_actions
+        return jnp.where(number < state.time, digits + 1, 0)

@@ -11,6 +11,7 @@ from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from ..core.base import BaseEnvironment
+from ..core.hidden import Hides
 
 HEIGHT, WIDTH = 17, 15
 START = (8, 2)
@@ -41,7 +42,7 @@ LAYOUT = (
 _ROW_STEP, _COLUMN_STEP = (-1, 0, 1, 0), (0, 1, 0, -1)
 
 
-class Hallway(BaseEnvironment):
+class Hallway(Hides, BaseEnvironment):
     """Abstract: rooms around a hallway, of which only the present one is seen.
 
     The actions are up, right, down and left, in this order. With probability `slip` a move goes in

@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import struct
+from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
 from .hallway import CORNERS, LAYOUT, START, Hallway, at
 
@@ -85,3 +86,12 @@ class HallwayCookie(Hallway):
     def _observe(self, state: EnvState) -> Float32[Array, "4 17 15"]:
         present = state.cookie == jnp.arange(len(CORNERS), dtype=jnp.int32)
         return self.look(state, at(BUTTON), at(*CORNERS, present=present))
+
+    @property
+    def hidden_space(self) -> spaces.Discrete:
+        """No cookie, or its place."""
+        return spaces.Discrete(1 + len(CORNERS))
+
+    def hidden(self, state: EnvState) -> Int32[Array, ""]:
+        """Tell where the cookie is: 0 if there is none, or one more than its place."""
+        return state.cookie + 1

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
-from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from ..core.spaces import MultiDiscrete
 from .hallway import CORNERS, LAYOUT, START, Hallway, at
 
 DOORS = ((8, 9), (8, 11))
@@ -109,6 +110,15 @@ class HallwayKeys(Hallway):
     def _observe(self, state: EnvState) -> Float32[Array, "5 17 15"]:
         keys = at(*CORNERS, present=state.keys)
         return self.look(state, keys, at(*DOORS, present=state.locked), at(GOAL))
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """Whether there is a key at each place, whether one is carried, which doors are locked."""
+        return MultiDiscrete((2,) * (len(CORNERS) + 1 + len(DOORS)))
+
+    def hidden(self, state: EnvState) -> Int32[Array, "7"]:
+        """Tell where the keys are, whether the agent has one, and which doors are locked."""
+        return jnp.hstack([state.keys, state.carries, state.locked]).astype(jnp.int32)
 
 
 def _is_at(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Int, Int32
 
 from ..core.base import BaseEnvironment
 from ..core.checks import check_integer
+from ..core.hidden import Hides
 from ..core.spaces import MultiDiscrete
 
 LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE, DONE = range(7)
@@ -43,7 +44,7 @@ _COUNTS = (11, 6, 3)  # how many objects, colors and states MiniGrid has
 _X_STEP, _Y_STEP = (1, 0, -1, 0), (0, 1, 0, -1)  # by direction: right, down, left, up
 
 
-class MiniGrid(BaseEnvironment):
+class MiniGrid(Hides, BaseEnvironment):
     """Abstract: a grid of tiles, of which the agent sees a square in front of it.
 
     The actions are MiniGrid's: turn left, turn right, forward, pick up, drop, toggle, done. An

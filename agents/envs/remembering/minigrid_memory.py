@@ -9,6 +9,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from ..core.spaces import MultiDiscrete
 from .minigrid import BALL, EMPTY, KEY, WALL, MiniGrid, put, walls
 
 
@@ -103,3 +104,13 @@ class MiniGridMemory(MiniGrid):
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the agent is before one of the two objects."""
         return (state.x == self._fork) & (jnp.abs(state.y - self._middle) == 1)
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """The agent's x, y and direction; which object is shown, and which is above."""
+        return MultiDiscrete((self.size, self.size, 4, 2, 2))
+
+    def hidden(self, state: EnvState) -> Int32[Array, "5"]:
+        """Tell where the agent is and looks, and where which object is: 1 for a ball."""
+        balls = [(tile == BALL).astype(jnp.int32) for tile in (state.shown, state.upper)]
+        return jnp.stack([state.x, state.y, state.direction, *balls])

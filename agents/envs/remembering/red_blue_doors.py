@@ -9,6 +9,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from ..core.spaces import MultiDiscrete
 from .minigrid import (
     BLUE_CLOSED,
     BLUE_OPEN,
@@ -117,3 +118,13 @@ class RedBlueDoors(MiniGrid):
     def is_terminated(self, state: Any, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the blue door is open."""
         return state.blue_open
+
+    @property
+    def hidden_space(self) -> MultiDiscrete:
+        """The agent's x, y and direction; the doors' rows, and whether they are open."""
+        return MultiDiscrete((2 * self.size, self.size, 4, self.size, self.size, 2, 2))
+
+    def hidden(self, state: EnvState) -> Int32[Array, "7"]:
+        """Tell where the agent is and looks, where the doors are and whether they are open."""
+        doors = [state.red_y, state.blue_y, state.red_open, state.blue_open]
+        return jnp.stack([state.x, state.y, state.direction, *(d.astype(jnp.int32) for d in doors)])

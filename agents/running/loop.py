@@ -61,8 +61,9 @@ class Loop:
             with contextlib.suppress(OSError):
                 self.records.end(failed=True)
             if isinstance(error, OSError) and error.errno is not None:
-                kept = f"the checkpoint of iteration {self.saved} is kept"
-                what = f"{error.strerror}; {kept}"
+                there = (self.folder / CHECKPOINT).exists()
+                left = "is kept" if there else "is gone"
+                what = f"{error.strerror}; the checkpoint of iteration {self.saved} {left}"
                 raise OSError(error.errno, what, error.filename) from error
             raise
         self.records.end()

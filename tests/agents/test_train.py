@@ -22,7 +22,13 @@ import pytest
 import agents
 from agents.acting import AbstractBehavior, Decision
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.running import CheckpointError, RunFolderError, TrainingDiverged, TrainingInterrupted
+from agents.running import (
+    CheckpointError,
+    RunFolderError,
+    TrainingDiverged,
+    TrainingInterrupted,
+    checkpoint,
+)
 from agents.running.checkpoint import read_header
 from agents.running.events import TensorBoardLog
 from agents.running.load import load_run
@@ -478,6 +484,19 @@ def test_a_full_disk_is_told_wherever_it_is_met(copy, name):
         with pytest.raises(OSError, match=rf"File too large; the .* is kept: '.*{name}.*'$"):
             train(Walk(), copy, steps=3000, checkpoint_every=30, resume=True)
     assert train(Walk(), copy, steps=3000, resume=True).iterations == 30
+
+
+def test_a_folder_that_is_removed_has_lost_its_checkpoint(copy, monkeypatch):
+    save = checkpoint.save
+
+    def remove_and_save(path, *rest, **options):
+        shutil.rmtree(copy, ignore_errors=True)
+        return save(path, *rest, **options)
+
+    monkeypatch.setattr(checkpoint, "save", remove_and_save)
+    message = r"No such file or directory; the checkpoint of iteration 6 is gone: '"
+    with pytest.raises(OSError, match=message):
+        train(Walk(), copy, steps=1200, checkpoint_every=2, resume=True)
 
 
 def test_a_tracker_goes_on_with_a_resumed_run_and_may_fail(copy, monkeypatch):

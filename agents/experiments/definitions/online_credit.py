@@ -1,18 +1,10 @@
 """Ways to carry credit at every step, in constant memory."""
 
-import rtrl
 import zoo
 from agents.experiments.claims import Alike, Better
+from agents.experiments.credit import RULES, gru
 from agents.experiments.experiment import Experiment, Scale
 from agents.learning import RTRL, TBPTT
-
-
-def _gru(sensitivity: rtrl.AbstractSensitivity):
-    return {
-        "memory": zoo.spec("gru", hidden=16, sensitivity=sensitivity),
-        "gradient": RTRL(),
-    }
-
 
 _RTU = zoo.spec("rtu", hidden=16, r_max=0.85)
 
@@ -34,12 +26,8 @@ EXPERIMENT = Experiment(
         "rtu, exact": {"memory": _RTU, "gradient": RTRL()},
         "rtu, TBPTT(1)": {"memory": _RTU, "gradient": TBPTT(1)},
         "rtu, TBPTT(8)": {"memory": _RTU, "gradient": TBPTT(8)},
-        "gru, exact": _gru(rtrl.Exact()),
-        "gru, SnAp-1": _gru(rtrl.SnAp1()),
-        "gru, e-prop": _gru(rtrl.EProp()),
-        "gru, immediate": _gru(rtrl.SnAp0()),
-        "gru, UORO": _gru(rtrl.UORO()),
-        "gru, TBPTT(1)": {"memory": zoo.spec("gru", hidden=16), "gradient": TBPTT(1)},
+        **{f"gru, {rule}": gru(RTRL(), rule) for rule in RULES},
+        "gru, TBPTT(1)": gru(TBPTT(1)),
         "no memory": {"memory": zoo.spec("mlp", hidden=16), "gradient": TBPTT(1)},
     },
     scales={

@@ -23,5 +23,5 @@ def gru(gradient: Any, rule: str | None = None) -> dict[str, Any]:
     - `gradient`: of `agents.learning`.
     - `rule`: one of `RULES`, where the gradient is RTRL's.
     """
-    options = {} if rule is None else {"sensitivity": RULES[rule]}
+    options: dict[str, Any] = {} if rule is None else {"sensitivity": RULES[rule]}
     return {"memory": zoo.spec("gru", hidden=16, **options), "gradient": gradient}

@@ -27,10 +27,13 @@ def cost() -> str:
 
 
 def ranks() -> str:
-    """The standings, on the tasks that all memories have run."""
+    """The standings, and on which tasks."""
     tasks, found = leaderboard.standings(TABLE)
+    ranked = {s.memory for s in found}
+    others = list(dict.fromkeys(r.variant for r in TABLE.rows if r.variant not in ranked))
+    missing = f" Not on all of them yet: {', '.join(others)}." if others else ""
     lines = [
-        f"Tasks that all memories have run: {', '.join(tasks)}.",
+        f"Tasks that all of these have run: {', '.join(tasks)}.{missing}",
         "",
         "| memory | mean return | interquartile mean | better than none | memory gain |",
         "|---|---|---|---|---|",

@@ -67,7 +67,7 @@ class Leaderboard(CompilingCommand):
         memories, runs = memories or tuple(board.variants), []
         for task in tasks or leaderboard.tasks("Easy"):
             runs += [(task, memory) for memory in memories]
-            if self.action == "run" and not self.memories:
+            if self.action == "run" and leaderboard.MEMORYLESS in memories:
                 runs.append((leaderboard.twin(task), leaderboard.MEMORYLESS))
         say = lambda text: console.print(text, soft_wrap=True, highlight=False)  # noqa: E731
         table = leaderboard.fill(board, known, out, runs, scale=self.scale, say=say)
@@ -103,3 +103,7 @@ class Leaderboard(CompilingCommand):
             mean, gain = with_ends(*s.mean), with_ends(*s.gain)
             shown.add_row(s.memory, mean, f"{s.iqm[0]:.3f}", f"{s.better:.2f}", gain)
         console.print(shown)
+        ranked = {s.memory for s in standings}
+        others = dict.fromkeys(r.variant for r in known.rows if r.variant not in ranked)
+        if others:
+            console.print(f"not on all of these: {', '.join(others)}", soft_wrap=True)

@@ -72,7 +72,7 @@ def test_curves_are_means_over_equal_parts():
     assert thinned(curve[:3]) == (0, 1, 2)
 
 
-def test_only_tasks_that_all_have_run_are_counted():
+def test_all_are_counted_on_the_same_tasks():
     scores = {
         ("a", "mlp"): (0.0, 0.1, 0.2),
         ("a", "good"): (0.9, 0.8, 1.0),
@@ -90,8 +90,21 @@ def test_only_tasks_that_all_have_run_are_counted():
     assert first.gain[1] < first.gain[0] < first.gain[2]
     assert np.isnan(standings(table({("a", "mlp"): (0.0, 1.0)}))[1][0].gain[0])
     assert standings(table(scores), ("b",))[1][0].memory == "mlp"
-    with pytest.raises(ValueError, match=r"`table` has no task that all of mlp, good ran"):
-        standings(table(scores), ("c",))
+    assert [s.memory for s in standings(table(scores), ("c",))[1]] == ["mlp"]
+    with pytest.raises(ValueError, match=r"`table` has no task of these with 'mlp'"):
+        standings(table(scores), ("d",))
+
+
+def test_the_largest_part_without_holes_is_counted():
+    ran = {"mlp": "abcd", "one": "abc", "two": "abcd", "late": "a"}
+    scores = {(task, memory): (0.0, 1.0) for memory, tasks in ran.items() for task in tasks}
+    tasks, found = standings(table(scores))
+    assert tasks == ("a", "b", "c") and {s.memory for s in found} == {"mlp", "one", "two"}
+    # A memory of one's own, on as many tasks as the others, or on fewer.
+    own = {(task, "mine"): (0.0, 1.0) for task in tasks}
+    assert len(standings(table({**scores, **own}))[1]) == 4
+    tasks, found = standings(table({**scores, ("a", "mine"): (0.0, 1.0)}))
+    assert tasks == ("a", "b", "c") and len(found) == 3
 
 
 def test_every_run_of_the_board_can_be_made():

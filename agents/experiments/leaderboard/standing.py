@@ -36,7 +36,10 @@ class Standing:
 
 
 def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...], list[Standing]]:
-    """Order the memories by their mean, on the tasks that all of them have run.
+    """Order the memories by their mean, all on the same tasks.
+
+    Where not every memory has run every task, it is the largest part of the table without holes
+    that counts: of the memories that have run most.
 
     **Arguments:**
 
@@ -49,18 +52,11 @@ def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...],
 
     **Raises:**
 
-    `ValueError` where no task has been run with all memories.
+    `ValueError` where no task has been run without memory.
     """
-    rows = [row for row in table.rows if not is_twin(row.environment)]
-    memories = list(dict.fromkeys(row.variant for row in rows))
-    seen = dict.fromkeys(row.environment for row in rows)
-    common = tuple(
-        task
-        for task in seen
-        if (not tasks or task in tasks) and all(table.has(task, m) for m in memories)
-    )
+    common, memories = _full_part(table, tasks)
     if not common:
-        raise ValueError(f"`table` has no task that all of {', '.join(memories) or 'none'} ran.")
+        raise ValueError(f"`table` has no task{' of these' * bool(tasks)} with {MEMORYLESS!r}.")
     scores = {memory: scores_of(table, memory, common) for memory in memories}
     gainful = _gainful(table, common)
     found = [
@@ -74,6 +70,21 @@ def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...],
         for memory, values in scores.items()
     ]
     return common, sorted(found, key=lambda s: -s.mean[0])
+
+
+def _full_part(table: Table, tasks: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Find the tasks and memories, the memoryless one among them, of most runs without a hole."""
+    rows = [row for row in table.rows if not is_twin(row.environment)]
+    seen = dict.fromkeys(row.environment for row in rows if not tasks or row.environment in tasks)
+    ran = {m: [t for t in seen if table.has(t, m)] for m in dict.fromkeys(r.variant for r in rows)}
+    order = sorted(ran, key=lambda m: (m != MEMORYLESS, -len(ran[m])))
+    best: tuple[tuple[str, ...], list[str]] = (), []
+    for count in range(1, len(order) + 1):
+        memories = order[:count]
+        common = tuple(t for t in seen if all(t in ran[m] for m in memories))
+        if len(common) * count >= len(best[0]) * len(best[1]):
+            best = common, memories
+    return best
 
 
 def scores_of(table: Table, memory: str, tasks: Sequence[str]) -> np.ndarray:

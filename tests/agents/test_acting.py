@@ -84,6 +84,7 @@ def _in_numpy(tree):
     return jax.device_get(data)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("separate", [False, True])
 def test_what_a_memory_keeps_in_a_rollout_changes_nothing(separate):
     """Two rollouts in segments and a policy's own steps, against steps by the memory itself."""

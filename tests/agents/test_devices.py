@@ -37,6 +37,7 @@ def run(agent, iterations, **options):
     return state, jax.tree.map(lambda *x: np.stack(x), *reports), programs
 
 
+@pytest.mark.slow
 def test_what_a_seed_learns_is_bitwise_the_same_over_any_number_of_devices(same_state):
     one, four, eight = (run(PPO, 3, seeds=8, devices=n) for n in (1, 4, 8))
     assert len(eight[0].learner.optimizer[1][0].count.sharding.device_set) == 8
@@ -104,6 +105,7 @@ def test_what_cannot_be_split_is_refused(agent, options, message):
         run(agent, 0, **{"seeds": 1, **options})
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_over_other_devices(tmp_path, same_state):
     options = {"seeds": 2, "evaluate_every": 1, "evaluation_episodes": 4, "progress": False}
     agent = dataclasses.replace(PPO, num_envs=4)

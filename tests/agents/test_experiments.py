@@ -183,6 +183,7 @@ def test_what_cannot_be_judged_is_refused():
         experiments.load("stalenes")
 
 
+@pytest.mark.slow
 def test_the_command_lists_and_runs(tmp_path, capsys, monkeypatch):
     assert main(["experiment"]) == 0
     text = capsys.readouterr().out

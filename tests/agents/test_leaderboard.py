@@ -31,6 +31,7 @@ def table(scores):
     return Table(rows, curves, dict.fromkeys(scores, 12.0))
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_run_again(tmp_path):
     lines = []
     runs = list(itertools.product(SMALL.environments, SMALL.variants))

@@ -62,7 +62,7 @@ CASES = {
 }
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("name", "length", "limit"),
     [("adam", 5, 100), ("tbptt3", 100, 5), ("obgd", 5, 5), ("tbptt1", 100, 5), ("td0", 4, 100)],

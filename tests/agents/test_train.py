@@ -561,6 +561,7 @@ def test_rows_are_bounded_and_go_on_in_their_rhythm(tmp_path):
     assert json.loads((short.folder / "config.json").read_text())["log_every"] == 1
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_iterations(tmp_path, monkeypatch):
     """Neither arrays of devices nor objects of Python are kept of an iteration."""
     arrays, blocks, write = [], [], ScalarLog.write

@@ -57,7 +57,7 @@ def played(env, params, act, steps, seed=0):
     return jax.jit(run)(jax.random.key(seed))
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_twin_is_the_same_task_and_shows_what_is_hidden(name):
     env, params = envs.make(name)
@@ -116,6 +116,7 @@ def test_the_state_before_tells_where_the_third_returns_to():
     np.testing.assert_array_equal(hidden[1:], seen[:-1])
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["hallway_cookie", "hallway_keys", "MemoryS7", "RedBlueDoors-8x8"])
 def test_what_a_map_hides_is_the_rest_of_its_state(name):
     twin, params = envs.make(name, observability="full")

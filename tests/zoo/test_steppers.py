@@ -29,6 +29,7 @@ def _steps(step, carry, xs, begin):
     return jax.lax.scan(lambda c, given: step(c, *given), carry, (xs, begin))
 
 
+@pytest.mark.quick_rows(2)
 @for_each(CACHED)
 def test_steps_on_a_cache_are_the_memorys(case):
     """From any state: outputs, and the state that is given back; across episodes and NaN."""

@@ -10,7 +10,7 @@ from jaxtyping import Array, Int, PyTree
 
 import zoo
 from agents.learning.credit import AbstractGradient, AbstractOnlineGradient, along
-from agents.learning.segments import to_starts
+from agents.learning.segments import to_segments, to_starts
 from agents.settings import abstract_memory
 from zoo.annotations import fit_fields
 from zoo.parts.checks import check_counts
@@ -112,7 +112,9 @@ class RTRL(AbstractOnlineGradient):
 
     Parameters move while a rollout is used for several epochs, and sensitivities computed with the
     older ones grow stale. `refresh="never"` keeps them; `"epoch"` recomputes states and
-    sensitivities along the rollout before every epoch after the first.
+    sensitivities along the rollout before every epoch after the first. `"published"` does so with
+    the defect of the code of Elelimy et al. (2024), to compare with: carries are then those after
+    the first step of each segment in place of those before it, and the memory sees that step twice.
 
     Online, at every step, `segment` and `refresh` have nothing to say. The sensitivity is then made
     of the parameters of every step so far, which move slowly.
@@ -120,7 +122,7 @@ class RTRL(AbstractOnlineGradient):
 
     segment: int | None = 8
     """Steps of a segment; `None` for those of a whole rollout."""
-    refresh: Literal["never", "epoch"] = "never"
+    refresh: Literal["never", "epoch", "published"] = "never"
     """When sensitivities are recomputed with the new parameters."""
 
     def __post_init__(self):
@@ -163,7 +165,7 @@ class RTRL(AbstractOnlineGradient):
 
     @property
     def refreshes(self) -> bool:
-        return self.refresh == "epoch"
+        return self.refresh != "never"
 
     def refreshed(
         self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
@@ -171,12 +173,16 @@ class RTRL(AbstractOnlineGradient):
         """Recompute the carries where `refresh` says so; the first epoch's are fresh already."""
         if not self.refreshes:
             return starts
-        return jax.lax.cond(
-            jnp.asarray(epoch) > 0,
-            lambda network: along(self, network, carry, inputs)[1],
-            lambda _: starts,
-            network,
-        )
+
+        def recomputed(network: Any) -> PyTree:
+            fresh = along(self, network, carry, inputs)[1]
+            if self.refresh == "epoch":
+                return fresh
+            pieces = to_segments(inputs, self.segment_length(len(inputs.begin)))
+            first = jax.tree.map(lambda x: x[:1], pieces)
+            return jax.vmap(lambda c, i: self.run(network, c, i)[0], (0, 1))(fresh, first)
+
+        return jax.lax.cond(jnp.asarray(epoch) > 0, recomputed, lambda _: starts, network)
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,25 @@ def test_refreshed_carries_are_those_collected_while_parameters_stand(gradient):
         assert differ == (gradient.refresh == "epoch")
 
 
+def test_the_published_refresh_is_one_step_late():
+    """With segments of a step, every carry is the one of the next step."""
+    net, late = network(), RTRL(1, refresh="published")
+
+    @eqx.filter_jit
+    def carries(net):
+        begin = start(late, net)
+        starts = along(late, net, begin, tape())[1]
+        return starts, [late.refreshed(net, begin, tape(), starts, jnp.int32(e)) for e in (0, 1)]
+
+    starts, (first, second) = carries(net)
+    jax.tree.map(np.testing.assert_array_equal, first, starts)
+    by_env = lambda x: np.asarray(x).reshape(ENVS, TIME, *x.shape[1:])  # noqa: E731
+    for correct, shifted in zip(jax.tree.leaves(starts), jax.tree.leaves(second), strict=True):
+        correct, shifted = by_env(correct), by_env(shifted)
+        np.testing.assert_allclose(shifted[:, :-1], correct[:, 1:], rtol=1e-12, atol=1e-14)
+        assert (shifted != correct).any()
+
+
 def test_bad_gradients_are_named(unhooked):
     for make, name in ((RTRL, "segment"), (TBPTT, "length")):
         with pytest.raises(ValueError, match=rf"`{name}` .* must be a whole number of at least 1"):

@@ -1,4 +1,4 @@
-"""Sensitivities that grow stale between epochs, against sensitivities made anew."""
+"""Whether sensitivities and targets should be made anew between the epochs of a rollout."""
 
 import zoo
 from agents.experiments.claims import Better
@@ -10,21 +10,28 @@ EXPERIMENT = Experiment(
     question="Does PPO with RTRL gain when sensitivities are recomputed before every epoch?",
     source="Elelimy et al. (2024), figure 17: stale against fresh gradients and targets",
     algorithm="ppo",
-    base={"env": "RepeatPreviousMedium", "memory": zoo.spec("rtu", hidden=96), "encoder_size": 0},
+    base={
+        "env": "RepeatPrevious",
+        "env_options": {"k": 8},
+        "memory": zoo.spec("rtu", hidden=64),
+        "encoder_size": 0,
+        "discount": 0.9,
+    },
     environments={
         "4 epochs": {"epochs": 4},
         "8 epochs": {"epochs": 8},
     },
     variants={
-        "stale": {"gradient": RTRL(8)},
-        "fresh sensitivities": {"gradient": RTRL(8, refresh="epoch")},
-        "fresh targets": {"gradient": RTRL(8), "targets": "fresh"},
-        "both fresh": {"gradient": RTRL(8, refresh="epoch"), "targets": "fresh"},
+        "stale": {"gradient": RTRL(1)},
+        "fresh sensitivities": {"gradient": RTRL(1, refresh="epoch")},
+        "fresh targets": {"gradient": RTRL(1), "targets": "fresh"},
+        "both fresh": {"gradient": RTRL(1, refresh="epoch"), "targets": "fresh"},
+        "as published": {"gradient": RTRL(1, refresh="published")},
     },
     scales={
         "quick": Scale(16_384, 2),
-        "small": Scale(1_000_000, 5),
-        "full": Scale(10_000_000, 10),
+        "small": Scale(400_000, 5),
+        "full": Scale(5_000_000, 10),
     },
     measure="area",
     claims=(
@@ -47,9 +54,15 @@ EXPERIMENT = Experiment(
             than="both fresh",
             by=-0.05,
         ),
+        Better(
+            text="Sensitivities recomputed as the published code does, shifted by a step, learn "
+            "less than those recomputed as the paper says.",
+            better="fresh sensitivities",
+            than="as published",
+        ),
     ),
     differs=(
-        "The paper's tasks are from Mujoco, here cards are asked for 31 steps later; its published "
-        "code shifts the refreshed sensitivities by one step, ours does not."
+        "The paper's tasks are from Mujoco; here a card is asked for eight steps after it was "
+        "shown. Steps are learned from one by one, as there."
     ),
 )

@@ -227,7 +227,10 @@ CALLS = {
     "preset": (lambda: DQN.preset("memoroid"), "Did you mean memoroids?"),
     "RTRL('8')": (lambda: RTRL("8"), "`segment` (='8') must be a whole number or None."),
     "RTRL(0)": (lambda: RTRL(0), "`segment` (=0) must be a whole number of at least 1."),
-    "RTRL(refresh)": (lambda: RTRL(refresh=True), "`refresh` (=True) must be one of never, epoch, published."),
+    "RTRL(refresh)": (
+        lambda: RTRL(refresh=True),
+        "`refresh` (=True) must be one of never, epoch, published.",
+    ),
     "TBPTT(inf)": (lambda: TBPTT(float("inf")), "`length` (=inf) must be a whole number."),
     "UORO('x')": (lambda: UORO(seed="x"), "`seed` (='x') must be a whole number"),
     "UORO(-1)": (lambda: UORO(seed=-1), "`seed` (=-1) must be a whole number"),

@@ -36,8 +36,12 @@ def small(kind, **options):
 
 
 @cache
-def played(agent, count=26):
-    """The state once an episode of 200 steps is complete, before the first update."""
+def played(kind, count=26):
+    """The state once an episode of 200 steps is complete, before the first update.
+
+    How it will learn does not matter until then.
+    """
+    agent = small(kind)
     state = jax.jit(lambda: agent.init(key=jax.random.key(0)))()
     iterate = jax.jit(agent.iterate)
     for _ in range(count):
@@ -48,7 +52,7 @@ def played(agent, count=26):
 @cache
 def drawn(agent):
     """A learner whose networks differ, a sample with both ends, and its rows."""
-    state, report = played(agent)
+    state, report = played(type(agent))
     assert report.metrics["critic_loss"] == 0
     sample = jax.jit(agent._drawn)(state.replay, jax.random.key(3))
     rows = sample.rows

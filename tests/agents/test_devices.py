@@ -47,6 +47,7 @@ def test_what_a_seed_learns_is_bitwise_the_same_over_any_number_of_devices(same_
         assert collectives(other[2].step) == []
 
 
+@pytest.mark.slow  # three programs, two of them of eight devices
 def test_environments_that_are_split_learn_the_same_and_move_gradients_only():
     _, alone, _ = run(PPO, 10, seeds=1)
     state, split, programs = run(PPO, 10, seeds=1, devices=8)

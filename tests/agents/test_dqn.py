@@ -51,6 +51,12 @@ def program(dqn):
     return jax.jit(dqn.iterate)
 
 
+def played(*, with_states):
+    """A learner and a replay of four iterations; how they are sampled is another matter."""
+    options = {"sampling": "stored", "warm_up": 1000} if with_states else {}
+    return after(small(**options), 4)
+
+
 def values_in_a_loop(network, rows, start, burn_in):
     """The values after each row, the network stepping; nothing is learned from the burn-in."""
     step = jax.vmap(network.step)
@@ -84,7 +90,7 @@ def targets_by_hand(values, target, rows, mask, discount):
 )
 def test_the_loss_and_its_gradient_are_those_of_a_loop(sampling):
     dqn = small(sampling=sampling)
-    state, _ = after(dqn, 4)
+    state, _ = played(with_states=sampling in ("stored", "burn_in"))
     draw = jax.jit(dqn._drawn)
     draws = (draw(state.replay, jax.random.key(seed)) for seed in range(50))
     # One with an episode that was terminated.
@@ -128,8 +134,8 @@ def test_the_loss_and_its_gradient_are_those_of_a_loop(sampling):
 
 @pytest.mark.slow
 def test_several_tapes_make_up_a_sample_of_the_same_size():
-    dqn = small(tapes=3, warm_up=1000)
-    sample = jax.jit(dqn._drawn)(after(dqn, 4)[0].replay, jax.random.key(3))
+    replay = played(with_states=False)[0].replay
+    sample = jax.jit(small(tapes=3)._drawn)(replay, jax.random.key(3))
     assert sample.rows.reward.shape == (12 + 3 + 1, 3) and sample.mask.shape == (12 + 3, 3)
     np.testing.assert_array_equal(sample.mask.sum(axis=0), 12)
     assert sample.rows.inputs.begin[0].all(), "a tape starts with a whole episode"
@@ -138,9 +144,8 @@ def test_several_tapes_make_up_a_sample_of_the_same_size():
 @pytest.mark.slow
 def test_states_are_stored_as_they_were_before_the_step():
     """While nothing is learned, each stored state follows from the one before."""
-    dqn = small(sampling="stored", warm_up=1000)
-    state, report = after(dqn, 4)
-    sample = jax.jit(dqn._drawn)(state.replay, jax.random.key(0))
+    state, report = played(with_states=True)
+    sample = jax.jit(small(sampling="stored")._drawn)(state.replay, jax.random.key(0))
     rows, mask = sample.rows, np.asarray(sample.mask)
     following, _ = jax.jit(jax.vmap(jax.vmap(state.learner.network.step)))(rows.state, rows.inputs)
     both = mask[:-1] & mask[1:]

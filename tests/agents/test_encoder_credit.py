@@ -1,5 +1,7 @@
 """Exact credit through the encoder: RTRL has the gradient of BPTT for the whole network."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,6 +33,7 @@ def ppo(gradient, credit="segment", memory="rtu", **options):
     )
 
 
+@functools.cache
 def gradient_of(agent):
     """The gradient of a fixed loss over a rollout that starts with episodes' beginnings."""
     draw = np.random.default_rng(0)

@@ -169,15 +169,12 @@ def test_the_forms_of_a_network_agree(memory):
     @eqx.filter_jit
     def forms(net, begin):
         carry = net.init_state(), net.rtrl_init()
-        state, found = carry[0], []
-        for t in range(5):
-            one = jax.tree.map(lambda x, t=t: x[t], inputs)
-            state, (_, value) = net.step(state, one, begin[t])
-            found.append(value)
+        one = lambda state, given: net.step(state, *given)  # noqa: E731
+        state, (_, found) = jax.lax.scan(one, carry[0], (inputs, begin))
         _, (_, scanned) = net.scan(carry[0], inputs, begin)
         (end, _), (_, rolled) = net.rtrl_scan(carry, inputs, begin)
         _, (_, stepped) = net.rtrl_step(carry, jax.tree.map(lambda x: x[0], inputs), begin[0])
-        return jnp.stack(found), scanned, rolled, stepped, state, end
+        return found, scanned, rolled, stepped, state, end
 
     stepwise, scanned, rolled, first, state, end = forms(net, late)
     for other in (scanned, rolled):

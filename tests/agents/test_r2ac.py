@@ -106,14 +106,12 @@ def loss_by_hand(agent):
     inputs, rest = two_unrolls()
 
     def run(network):
+        def step(state, now):
+            state, (policy, value) = network.step(state, now)
+            return state, (policy.logits, value)
+
         def env(inputs):
-            state, found = network.init_state(), []
-            for t in range(2 * TIME + 1):
-                state, (policy, value) = network.step(
-                    state, jax.tree.map(lambda x, t=t: x[t], inputs)
-                )
-                found.append((policy.logits, value))
-            return jax.tree.map(lambda *x: jnp.stack(x), *found)
+            return jax.lax.scan(step, network.init_state(), inputs)[1]
 
         return jax.vmap(env, 1, 1)(inputs)
 

@@ -12,6 +12,7 @@ from agents.envs import wrappers
 from tests.cases import slow_but
 from tests.envs import fake_packages
 from tests.envs.cases import CASES
+from tests.envs.test_conformance import recorded
 
 STEPS = 8
 HEADER = 46  # pixels of the title, which has the time
@@ -31,21 +32,13 @@ QUICK = ("CartPole-v1", "HigherLower", "MineSweeper")
 
 
 def walked(case):
-    """The environment, its parameters, and observation and state at first and after each step."""
-    env, params = envs.make(case.name, **case.options)
+    """The environment, its parameters, and observation and state at first and after each step.
 
-    def run(key):
-        first = env.reset(key, params)
-
-        def step(carry, key):
-            key_action, key_step = jax.random.split(key)
-            action = env.action_space(params).sample(key_action)
-            carry = env.step(key_step, carry[1], action, params)[:2]
-            return carry, carry
-
-        return first, jax.lax.scan(step, first, jax.random.split(key, STEPS))[1]
-
-    return env, params, *jax.device_get(jax.jit(run)(jax.random.key(1)))
+    In the rollout of the conformance tests, whose program is there already.
+    """
+    r = recorded(case)
+    first, later = (jax.tree.map(lambda x: x[0], x) for x in (r.first, (r.observation, r.state)))
+    return r.env, r.params, first, later
 
 
 def check_picture(picture):

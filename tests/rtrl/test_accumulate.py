@@ -144,9 +144,9 @@ LARGER = [
 )
 def test_memory(case, hidden, inputs):
     """A segment holds one sensitivity, not one per step; `accumulate` does not grow at all."""
-    memory = case.build(inputs, hidden, key=jax.random.key(0))
+    memory, sensitivity = forms.built(case, inputs, hidden)
     arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
-    state, sensitivity = memory.init_state(), memory.rtrl_init()
+    state = memory.init_state()
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(sensitivity))
 
     def bptt(arrays, state, sensitivity, xs):
@@ -164,7 +164,7 @@ def test_memory(case, hidden, inputs):
         return gradient, carry
 
     def measure(function, time):
-        return temporary_bytes(function, arrays, state, sensitivity, jnp.zeros((time, inputs)))
+        return temporary_bytes(function, arrays, state, sensitivity, np.zeros((time, inputs)))
 
     short, long = 64, 256
     growth = [

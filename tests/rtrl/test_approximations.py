@@ -1,6 +1,6 @@
 """Approximations against what they are defined as, by brute force."""
 
-from functools import partial
+from functools import cache, partial
 
 import equinox as eqx
 import jax
@@ -28,24 +28,44 @@ KINDS = {
 EVERY = slow_but(["gru"], KINDS)
 
 
+@cache
+def begun(name, choice):
+    """A cell, and its carry at an episode's beginning."""
+
+    @eqx.filter_jit  # one program instead of dozens
+    def build(key):
+        kind = zoo.LMU if name == "lmu" else KINDS[name]
+        cell = kind(2, HIDDEN, sensitivity=SENSITIVITIES[choice], key=key)
+        return cell, (cell.init_state(), cell.rtrl_init())
+
+    return build(jax.random.key(1))
+
+
 def make(name, choice):
-    return KINDS[name](2, HIDDEN, sensitivity=SENSITIVITIES[choice], key=jax.random.key(1))
+    return begun(name, choice)[0]
 
 
-def gradient(cell, lengths, carry=None):
-    carry = (cell.init_state(), cell.rtrl_init()) if carry is None else carry
+def in_segments(name, choice, lengths):
+    """`(gradient, ys, ys of scan)`, with a loss of the last two steps."""
+    cell, carry = begun(name, choice)
     weights = np.random.default_rng(1).normal(size=(TIME, HIDDEN))
     weights[:-2] = 0
-    _, _, _, (d_cell, _) = forms.segments(cell, carry, XS, np.zeros(TIME, bool), weights, lengths)
-    return d_cell
+    _, ys, scanned, (gradient, _) = forms.segments(
+        cell, carry, XS, np.zeros(TIME, bool), weights, lengths
+    )
+    return gradient, ys, scanned
 
 
-def brute_force(cell, choice):
+@cache
+def brute_force(name, of_snap1):
     """Sensitivities `[states, parameters]` by full Jacobians, masked at every step.
 
     MGU's two products come one after the other, so that a path leaves a unit and comes back within
     a step; both approximations leave such paths out of what they call immediate.
+
+    - `of_snap1`: whose recursion: SnAp-1's, or that of RFLO, which e-prop has too.
     """
+    cell = make(name, "exact")
     parameters, rest = eqx.partition(cell, eqx.is_inexact_array)
     flat, unravel = jax.flatten_util.ravel_pytree(parameters)
     state = cell.init_state()
@@ -56,10 +76,10 @@ def brute_force(cell, choice):
     )
     own = unit_of(state)[:, None] == unit_of(parameters)[None]
     # RFLO's recurrence without the products; SnAp-1's with all of them, and then only its diagonal.
-    product = rtrl.exact_product if choice == "snap1" else rtrl.rflo_product
+    product = rtrl.exact_product if of_snap1 else rtrl.rflo_product
     immediate = rtrl.exact_product
     if isinstance(cell, zoo.MGU):
-        product = immediate = rtrl.snap1_product if choice == "snap1" else rtrl.rflo_product
+        product = immediate = rtrl.snap1_product if of_snap1 else rtrl.rflo_product
 
     @jax.jit
     def jacobians(flat, h, x):
@@ -86,17 +106,10 @@ def brute_force(cell, choice):
 @pytest.mark.parametrize("choice", ["snap1", "rflo", "eprop"])
 @pytest.mark.parametrize("name", EVERY)
 def test_local_sensitivities_are_the_masked_recursion(name, choice):
-    cell = make(name, choice)
-    expected, unravel = brute_force(cell, choice)
-
-    @eqx.filter_jit
-    def rolled(cell):
-        carry = (cell.init_state(), cell.rtrl_init())
-        for x in XS:
-            carry, _ = cell.rtrl_step(carry, jnp.asarray(x))
-        return carry
-
-    state, sensitivity = rolled(cell)
+    cell, carry = begun(name, choice)
+    expected, unravel = brute_force(name, choice == "snap1")
+    step = lambda carry, x: cell.rtrl_step(carry, x)  # noqa: E731
+    state, sensitivity = eqx.filter_jit(lambda c: jax.lax.scan(step, c, jnp.asarray(XS))[0])(carry)
     cotangent = jax.tree.map(lambda h: np.random.default_rng(2).normal(size=h.shape), state)
     (got,) = jax.vjp(
         lambda p: rtrl.supply(cell.structure, eqx.combine(p, cell), state, sensitivity),
@@ -104,20 +117,19 @@ def test_local_sensitivities_are_the_masked_recursion(name, choice):
     )[1](cotangent)
     flat, _ = jax.flatten_util.ravel_pytree(cotangent)
     exact = unravel(jnp.asarray(flat @ expected))
-    jax.tree.map(lambda g, e: np.testing.assert_allclose(g, e, rtol=1e-10, atol=1e-14), got, exact)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(exact), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", ["snap1", "rflo", "uoro"])
 @pytest.mark.parametrize("name", EVERY)
 def test_one_segment_is_exact_and_values_never_change(name, choice):
-    cell, exact = make(name, choice), make(name, "exact")
-    got, expected = gradient(cell, [TIME]), gradient(exact, [TIME])
+    got, ys, _ = in_segments(name, choice, [TIME])
+    expected, _, values = in_segments(name, "exact", [TIME])
     pairs = zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True)
     for one, other in pairs:
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
-    _, ys = eqx.filter_jit(cell.rtrl_scan)((cell.init_state(), cell.rtrl_init()), jnp.asarray(XS))
-    _, values = eqx.filter_jit(exact.scan)(exact.init_state(), jnp.asarray(XS))
     np.testing.assert_allclose(ys, values, rtol=1e-12)
 
 
@@ -166,8 +178,7 @@ def sum_over_steps(cell, choice):
 @pytest.mark.parametrize("name", EVERY)
 def test_rules_of_every_step_are_their_sums_over_steps(name, choice):
     """Whatever the segmentation, and not the exact gradient."""
-    cell = make(name, choice)
-    carry = cell.init_state(), cell.rtrl_init()
+    cell, carry = begun(name, choice)
     weights = np.random.default_rng(1).normal(size=(TIME, HIDDEN))
     expected = sum_over_steps(cell, choice)
 
@@ -213,23 +224,26 @@ def test_immediate_derivatives_are_tbptt_of_one_step():
 @pytest.mark.parametrize("name", [*KINDS, "lmu"])
 def test_two_steps_reach_everything(name):
     """Why there is no SnAp-2: its pattern has no zeros."""
-    cell = {**KINDS, "lmu": zoo.LMU}[name](2, HIDDEN, key=jax.random.key(0))
+    cell, (state, sensitivity) = begun(name, "exact")
     rng = np.random.default_rng(0)
-    state = jax.tree.map(lambda h: rng.normal(size=h.shape), cell.init_state())
-    sensitivity = cell.rtrl_init()
-    for steps in (1, 2):
-        (_, end), _ = eqx.filter_jit(cell.rtrl_scan)((state, sensitivity), jnp.asarray(XS[:steps]))
-        full = all(bool(jnp.all(s != 0)) for s in jax.tree.leaves(end))
-        assert full == (steps == 2)
+    carry = jax.tree.map(lambda h: rng.normal(size=h.shape), state), sensitivity
+    one_step = eqx.filter_jit(lambda carry, x: cell.rtrl_scan(carry, x)[0])
+    for step in (1, 2):
+        carry = one_step(carry, XS[step, None])
+        full = all(np.all(np.asarray(s) != 0) for s in jax.tree.leaves(carry[1]))
+        assert full == (step == 2)
 
 
 @pytest.mark.slow
 def test_local_approximations_are_biased_and_snap_less_than_rflo():
     """The cosine with the exact gradient, over segments of one step."""
     cosines = {}
-    exact, _ = jax.flatten_util.ravel_pytree(gradient(make("gru", "exact"), [1] * TIME))
+    flat = lambda choice: jax.flatten_util.ravel_pytree(  # noqa: E731
+        in_segments("gru", choice, [1] * TIME)[0]
+    )[0]
+    exact = flat("exact")
     for choice in ("snap1", "rflo"):
-        got, _ = jax.flatten_util.ravel_pytree(gradient(make("gru", choice), [1] * TIME))
+        got = flat(choice)
         cosines[choice] = got @ exact / np.linalg.norm(got) / np.linalg.norm(exact)
     assert 0.5 < cosines["snap1"] < 1 - 1e-6 and 0.3 < cosines["rflo"] < 1 - 1e-6
 

@@ -1,5 +1,7 @@
 """`rtrl.segment` with recurrences that are not cells."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,8 +72,11 @@ def by_segments(recurrence, length, products=False):
     return jax.jit(jax.grad(loss, (0, 1), has_aux=True))(numbers, jax.tree.map(jnp.asarray, XS))
 
 
+@functools.cache
 def by_a_loop():
-    def loss(numbers):
+    @jax.jit
+    @jax.grad
+    def gradient(numbers):
         h, count, total = jnp.full(UNITS, 0.5), 0, 0.0
         for t in range(TIME):
             if BEGIN[t]:
@@ -81,7 +86,7 @@ def by_a_loop():
             total += jnp.sum(WEIGHTS[t] * h)
         return total
 
-    return jax.grad(loss)({"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])})
+    return gradient({"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])})
 
 
 @pytest.mark.quick_rows(1)

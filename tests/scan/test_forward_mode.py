@@ -76,30 +76,29 @@ def test_all_orders_of_linear_are_those_of_the_loop(method, reverse, varies, is_
     assert_close(orders_of_linear(solve, reverse, varies, is_complex), expected)
 
 
+def jacobians_of_linear(function, wanted):
+    arguments = case(1, TIME, (2,), False, True)[:3]
+    value = lambda x: function(*arguments[:wanted], x, *arguments[wanted + 1 :])  # noqa: E731
+    loss = lambda x: jnp.sum(jnp.sin(value(x)))  # noqa: E731
+    x = arguments[wanted]
+    return jax.jit(lambda: (jax.jacfwd(value)(x), jax.jacrev(value)(x), jax.hessian(loss)(x)))()
+
+
+jacobians_of_the_loop = functools.cache(functools.partial(jacobians_of_linear, loop))
+
+
 @pytest.mark.parametrize("wanted", slow_but([1], [0, 1, 2]))
 @pytest.mark.parametrize("method", ["sequential", "associative"])
 def test_jacobians_and_hessians_of_one_argument(wanted, method):
     """What is not differentiated has no tangent; `jacfwd` is a `vmap` over tangents only."""
-    arguments = case(1, TIME, (2,), False, True)[:3]
-
-    def derivatives(function):
-        value = lambda x: function(*arguments[:wanted], x, *arguments[wanted + 1 :])  # noqa: E731
-        loss = lambda x: jnp.sum(jnp.sin(value(x)))  # noqa: E731
-        x = arguments[wanted]
-        return jax.jit(lambda: (jax.jacfwd(value)(x), jax.jacrev(value)(x), jax.hessian(loss)(x)))()
-
-    got = derivatives(functools.partial(scan.linear, method=method))
-    expected = derivatives(loop)
-    assert_close(got, expected)
+    got = jacobians_of_linear(functools.partial(scan.linear, method=method), wanted)
+    assert_close(got, jacobians_of_the_loop(wanted))
 
 
 AXES = [(None, 0, 0, 0), (0, 1, None, None), (1, 2, 1, 1), (0, None, None, None), (None, 1, 0, 1)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("axes", slow_but([AXES[0]], AXES, several=False), ids=str)
-@every_method
-def test_under_vmap_in_any_position(axes, method):
+def orders_under_vmap(function, axes):
     rng = np.random.default_rng(2)
     begin = rng.random((3, TIME)) < 0.3
     shapes = (TIME, 2), (TIME, 2), (2,)
@@ -113,12 +112,20 @@ def test_under_vmap_in_any_position(axes, method):
     )
     begin = stacked(begin, axes[3])
 
-    def derivatives(function):
-        many = jax.vmap(function, axes)
-        solve = lambda a, b, h0: many(a, b, h0, begin)  # noqa: E731
-        return jax.jit(lambda: orders(solve, (a, b, h0), directions((a, b, h0))))()
+    many = jax.vmap(function, axes)
+    solve = lambda a, b, h0: many(a, b, h0, begin)  # noqa: E731
+    return jax.jit(lambda: orders(solve, (a, b, h0), directions((a, b, h0))))()
 
-    assert_close(derivatives(functools.partial(scan.linear, method=method)), derivatives(loop))
+
+orders_of_loops = functools.cache(functools.partial(orders_under_vmap, loop))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("axes", slow_but([AXES[0]], AXES, several=False), ids=str)
+@every_method
+def test_under_vmap_in_any_position(axes, method):
+    solve = functools.partial(scan.linear, method=method)
+    assert_close(orders_under_vmap(solve, axes), orders_of_loops(axes))
 
 
 @pytest.mark.slow
@@ -164,51 +171,62 @@ def by_newton(*arguments, **options):
     return scan.newton(*arguments, **options)[0]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
-@pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
-def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
+def orders_of_nonlinear(solve, name):
+    """By a way to solve the recurrence, or by the plain loop where it is `None`."""
     update, state, coupling = RECURRENCES[name]
     options = {"begin": FLAGS, "initial": jax.tree.map(jnp.ones_like, state)}
     arguments = PARAMETERS, state, XS
 
-    def flat(states):
+    def run(p, state, xs):
+        if solve is None:
+            states = scan.sequential(lambda h, x: update(p, h, x), state, xs, **options)[1]
+        else:
+            states = solve(update, p, state, xs, coupling=coupling, **options)
         return jnp.concatenate([h.reshape(len(FLAGS), -1) for h in jax.tree.leaves(states)], 1)
 
-    def ours(p, state, xs):
-        return flat(solve(update, p, state, xs, coupling=coupling, **options))
+    return jax.jit(lambda: orders(run, arguments, directions(arguments)))()
 
-    def plain(p, state, xs):
-        return flat(scan.sequential(lambda h, x: update(p, h, x), state, xs, **options)[1])
 
-    def derivatives(function):
-        return jax.jit(lambda: orders(function, arguments, directions(arguments)))()
+orders_of_the_nonlinear_loop = functools.cache(functools.partial(orders_of_nonlinear, None))
 
-    assert_close(derivatives(ours), derivatives(plain))
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
+@pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
+def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
+    assert_close(orders_of_nonlinear(solve, name), orders_of_the_nonlinear_loop(name))
+
+
+def orders_of_blocks(function, width, reverse):
+    rng = np.random.default_rng(width)
+    shapes = (TIME, 3, width, width), (TIME, 3, width), (3, width)
+    arguments = tuple(jnp.asarray(0.5 * rng.normal(size=shape)) for shape in shapes)
+    begin = jnp.arange(TIME) == 2
+
+    solve = lambda a, b, h0: function(a, b, h0, begin, reverse=reverse)  # noqa: E731
+    return jax.jit(lambda: orders(solve, arguments, directions(arguments)))()
+
+
+def blocks_by_a_loop(a, b, h0, begin, *, reverse):
+    def step(h, inputs):
+        a_t, b_t, begin_t = inputs
+        h = jnp.einsum("uij,uj->ui", a_t, jnp.where(begin_t, 0, h)) + b_t
+        return h, h
+
+    return jax.lax.scan(step, h0, (a, b, begin), reverse=reverse)[1]
+
+
+orders_of_the_loop_of_blocks = functools.cache(
+    functools.partial(orders_of_blocks, blocks_by_a_loop)
+)
 
 
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("width", slow_but([2], [1, 2]))
 @pytest.mark.parametrize("reverse", [False, True])
 def test_all_orders_of_blocks_are_those_of_the_loop(width, reverse, platform):
-    rng = np.random.default_rng(width)
-    shapes = (TIME, 3, width, width), (TIME, 3, width), (3, width)
-    arguments = tuple(jnp.asarray(0.5 * rng.normal(size=shape)) for shape in shapes)
-    begin = jnp.arange(TIME) == 2
-
-    def plain(a, b, h0):
-        def step(h, inputs):
-            a_t, b_t, begin_t = inputs
-            h = jnp.einsum("uij,uj->ui", a_t, jnp.where(begin_t, 0, h)) + b_t
-            return h, h
-
-        return jax.lax.scan(step, h0, (a, b, begin), reverse=reverse)[1]
-
-    def derivatives(function):
-        return jax.jit(lambda: orders(function, arguments, directions(arguments)))()
-
-    ours = lambda a, b, h0: scan.blocks(a, b, h0, begin, reverse=reverse)  # noqa: E731
-    assert_close(derivatives(ours), derivatives(plain))
+    expected = orders_of_the_loop_of_blocks(width, reverse)
+    assert_close(orders_of_blocks(scan.blocks, width, reverse), expected)
 
 
 @pytest.mark.quick_rows(1)

@@ -1,5 +1,7 @@
 """`scan.nonlinear` against autodiff through the plain loop, on the branch of every platform."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,6 +55,7 @@ def platform(request, monkeypatch):
     """The branch that programs take: that of other platforms runs on a CPU too."""
     branch = lambda *arguments, **branches: branches[request.param](*arguments)  # noqa: E731
     monkeypatch.setattr(jax.lax, "platform_dependent", branch)
+    return request.param
 
 
 def weighted(states):
@@ -85,14 +88,24 @@ def assert_close(got, expected):
     )
 
 
+@functools.cache
+def slopes(which, name, resets, platform):
+    """Value and gradients of one of `losses`: one program, on each platform, for all flags."""
+
+    def loss(p, state, xs, begin):
+        return losses(name, begin if resets else None)[which](p, state, xs)
+
+    return jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2)))
+
+
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("begin", slow_but(["some"], BEGINS))
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_gradients_are_those_of_the_loop(name, begin, platform):
-    ours, loop, arguments = losses(name, BEGINS[begin])
-    got, expected = (
-        jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2)))(*arguments) for f in (ours, loop)
-    )
+    arguments, resets = losses(name, None)[2], begin != "none"
+    flags = BEGINS[begin] if resets else FLAGS
+    got = slopes(0, name, resets, platform)(*arguments, flags)
+    expected = slopes(1, name, resets, "any")(*arguments, flags)
     assert_close(got, expected)
     np.testing.assert_array_equal(got[1][0]["unused"], 0)
 

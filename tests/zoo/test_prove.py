@@ -71,16 +71,12 @@ def test_a_linear_cell_refuses_to_begin_with_ones():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "make",
-    [zoo.MinGRU, zoo.GRU, zoo.LMU, zoo.DeltaNet],
-    ids=lambda make: make.__name__,
-)
-def test_an_honest_cell_passes(make, capsys):
-    report = zoo.prove(make)
+def test_an_honest_cell_passes(capsys):
+    """Every class's proof is in `test_forms.py`."""
+    report = zoo.prove(zoo.MinGRU)
     assert report.passed and max(report.worst()["RTRL"], report.worst()["BPTT"]) < 1e-12
     printed = capsys.readouterr().out
-    assert make.__name__ in printed and "RTRL" in printed and "FAILS" not in printed
+    assert "MinGRU" in printed and "RTRL" in printed and "FAILS" not in printed
     assert {check.invariant for check in report.checks} >= {
         "constants", "dtypes", "forms", "BPTT", "RTRL", "resets",
     }  # fmt: skip

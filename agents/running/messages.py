@@ -3,8 +3,8 @@
 Between processes of CPUs a message has no name: the sum that one process waits for first has to be
 the first of the others too. XLA begins the operations of a sequence in the order of the sequence,
 and each is over when the next one begins. A loop or a branch with such operations inside, however,
-may be left while it still runs, and what comes next does not wait for it, unless it needs its
-results.
+may by XLA's source be left while it still runs, and what comes next does not wait for it, unless it
+needs its results: what only shares the way of speaking waits until the other has begun, not ended.
 """
 
 import math

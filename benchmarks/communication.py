@@ -8,9 +8,6 @@ many bytes each device gives. The ratio is to the parameters' gradients, once fo
 """
 
 import dataclasses
-import math
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import equinox as eqx
@@ -19,19 +16,9 @@ import tyro
 
 import agents
 import zoo
+from agents.running.messages import collectives
 from agents.running.programs import Programs
 from benchmarks._measure import Output, Row, heading, tree_bytes
-
-_BYTES = {"pred": 1, "bf16": 2, "c64": 8, "c128": 16}
-_KINDS = (
-    "all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|collective-broadcast"
-    "|ragged-all-to-all"
-)
-_COLLECTIVE = re.compile(rf" = (.*?) ({_KINDS})(?:-start)?\(")
-_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
-_CALLED = re.compile(r"(?:calls|to_apply|body|condition|\w+_computation)=%?([\w.\-]+)")
-_BRANCHES = re.compile(r"(?:branch_computations|called_computations)=\{([^}]*)\}")
-_TRIPS = re.compile(r'known_trip_count":\{"n":"(\d+)"')
 
 
 @dataclass(frozen=True)
@@ -45,53 +32,6 @@ class Options:
     quick: bool = False
     """One program, to see that it works."""
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
-
-
-@dataclass(frozen=True)
-class Collective:
-    """An operation between devices: its kind, how often it happens (infinitely often where the
-    program does not say), and the bytes of each time."""
-
-    kind: str
-    times: float
-    size: int
-
-
-def collectives(program: jax.stages.Compiled) -> list[Collective]:
-    """List the operations between devices in a compiled program."""
-    computations: dict[str, list[str]] = {}
-    lines: list[str] = []
-    entry = ""
-    for line in (program.as_text() or "").splitlines():
-        if found := _COMPUTATION.match(line):
-            lines = computations.setdefault(found[1], [])
-            entry = found[1] if line.startswith("ENTRY") else entry
-        else:
-            lines.append(line)
-
-    def walk(name: str, times: float) -> Iterator[Collective]:
-        for line in computations.get(name, ()):
-            if found := _COLLECTIVE.search(line):
-                yield Collective(found[2], times, _size(found[1]))
-                continue
-            trips = _TRIPS.search(line)
-            inside = float(trips[1]) if trips else math.inf if " while(" in line else 1
-            called = _CALLED.findall(line)
-            for branches in _BRANCHES.findall(line):
-                called += [branch.strip().lstrip("%") for branch in branches.split(",")]
-            for one in called:
-                yield from walk(one, times * inside)
-
-    return list(walk(entry, 1))
-
-
-def _size(shapes: str) -> int:
-    """Bytes of the arrays that a text names, such as `(f32[3,4]{1,0}, s32[])`."""
-    return sum(
-        _BYTES.get(kind, int(re.sub(r"\D", "", kind) or 0) // 8) * math.prod(map(int, numbers))
-        for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", shapes)
-        for numbers in [filter(None, dims.split(","))]
-    )
 
 
 def run(options: Options) -> list[Row]:

@@ -39,6 +39,9 @@ class RunOptions:
     """Episodes of each evaluation, for each seed."""
     checkpoint_every: Count | None = None
     """Iterations between checkpoints; about 20 checkpoints by default."""
+    checkpoints: Literal["plain", "sharded"] = "plain"
+    """One file, or a folder to which every process writes its part while training goes on, which
+    needs orbax-checkpoint; either can be resumed as the other."""
     log_every: Count | None = None
     """Iterations between rows of the metrics, besides those of evaluations; by default so many that
     there are 10,000 at most."""
@@ -158,6 +161,7 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
         evaluate_every=run.evaluate_every,
         evaluation_episodes=run.evaluation_episodes,
         checkpoint_every=run.checkpoint_every,
+        checkpoints=run.checkpoints,
         log_every=run.log_every,
         devices=run.devices,
         progress=shown,

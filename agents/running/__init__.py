@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from agents.lazy import attach
 
 if TYPE_CHECKING:
-    from agents.running.checkpoint import CheckpointError as CheckpointError
     from agents.running.curves import learning_curve as learning_curve
+    from agents.running.errors import CheckpointError as CheckpointError
     from agents.running.errors import TrainingDiverged as TrainingDiverged
     from agents.running.errors import TrainingInterrupted as TrainingInterrupted
     from agents.running.folder import RunFolderError as RunFolderError

@@ -6,7 +6,8 @@ Equinox serializes them:
     magic | header's length, CRC | arrays' length, CRC | header | arrays
 
 so that the header can be read alone, and damage anywhere is noticed. The header holds the
-libraries' versions, the configuration, the progress, and a manifest of the arrays.
+libraries' versions, the configuration, the progress, and a manifest of the arrays. In place of the
+arrays may be a description of a folder that has them, see `shards`.
 """
 
 import contextlib
@@ -24,6 +25,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from agents.running import shards
+from agents.running.errors import CheckpointError
 from agents.running.files import write_whole
 from zoo.annotations import annotations_of, fitted
 from zoo.parts.checks import shown
@@ -33,10 +36,6 @@ _SIZES = struct.Struct(">QIQI")
 _LIBRARIES = ("trace-zoo", "jax", "jaxlib", "equinox", "numpy", "optax", "gymnax")
 
 State = TypeVar("State")
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be loaded; the message says what is wrong with it."""
 
 
 class Header(NamedTuple):
@@ -64,38 +63,43 @@ def save(path: str | Path, state: Any, *, config: Mapping, progress: Mapping) ->
     `OSError` if it cannot be written. The file that was there is then untouched.
     """
     buffer = io.BytesIO()
-    eqx.tree_serialise_leaves(buffer, _without_typed_keys(state))
-    arrays = buffer.getvalue()
+    eqx.tree_serialise_leaves(buffer, without_typed_keys(state))
+    save_described(path, state, buffer.getvalue(), config=config, progress=progress)
+
+
+def save_described(
+    path: str | Path, state: Any, arrays: bytes, *, config: Mapping, progress: Mapping
+) -> None:
+    """Write a checkpoint as `save` does, with other bytes for its arrays.
+
+    **Arguments:**
+
+    - `state`: a pytree of the arrays, or of their shapes and dtypes.
+    """
     header = Header(dict(config), dict(progress), versions(), _manifest(state))
     text = json.dumps(header._asdict()).encode()
     sizes = _SIZES.pack(len(text), zlib.crc32(text), len(arrays), zlib.crc32(arrays))
     write_whole(path, MAGIC + sizes + text + arrays)
 
 
-def load(path: str | Path, like: State, *, config: Mapping | None) -> tuple[State, dict]:
-    """Load a checkpoint that `save` wrote: the state and the progress.
+def load(
+    path: str | Path, like: State, *, config: Mapping | None, where: Any = None
+) -> tuple[State, dict]:
+    """Load a checkpoint, of either kind: the state and the progress.
 
     **Arguments:**
 
     - `like`: a pytree of the structure, shapes and dtypes that are expected.
     - `config`: the configuration that is expected, or `None` to accept any.
+    - `where`: of `like`'s structure, on which devices of the job each array is to lie, so that
+        of arrays in a folder each process reads its part. Those of a file are whole everywhere.
 
     **Raises:**
 
     `CheckpointError` if the file is no checkpoint, is damaged, or holds another configuration or
     other arrays. Nothing is loaded then.
     """
-    content = _read(path)
-    header, start = _header(path, content)
-    arrays = content[start:]
-    *_, length, checksum = _SIZES.unpack_from(content, len(MAGIC))
-    if len(arrays) != length:
-        what = "is truncated" if len(arrays) < length else "has grown"
-        raise CheckpointError(
-            f"{path} {what}: {len(arrays)} bytes of arrays, its header says {length}."
-        )
-    if zlib.crc32(arrays) != checksum:
-        raise CheckpointError(f"{path} is damaged: its arrays do not match their checksum.")
+    header, arrays = _whole(path)
     differing = [] if config is None else differences(header.config, config)
     if differing:
         raise CheckpointError(
@@ -103,9 +107,12 @@ def load(path: str | Path, like: State, *, config: Mapping | None) -> tuple[Stat
             + "\n".join(f"  {line}" for line in differing)
         )
     _check_manifest(path, header.leaves, _manifest(like))
+    bare = without_typed_keys(like)
+    if shards.described(arrays):
+        return _with_typed_keys(shards.read(Path(path), arrays, bare, where), like), header.progress
     stream = io.BytesIO(arrays)
     try:
-        bare = eqx.tree_deserialise_leaves(stream, _without_typed_keys(like))
+        bare = eqx.tree_deserialise_leaves(stream, bare)
     except (RuntimeError, ValueError, TypeError, EOFError, MemoryError):
         raise CheckpointError(
             f"{path} is damaged: its arrays are not those that it lists."
@@ -125,6 +132,32 @@ def read_header(path: str | Path) -> Header:
     start = _read(path, len(MAGIC) + _SIZES.size)
     length = _SIZES.unpack_from(start, len(MAGIC))[0] if len(start) > len(MAGIC) + 8 else 0
     return _header(path, _read(path, len(start) + length))[0]
+
+
+def read_arrays(path: str | Path) -> bytes:
+    """Read the bytes of a checkpoint's arrays, or of the description of their folder.
+
+    **Raises:**
+
+    `CheckpointError` if the file is no checkpoint, or is damaged.
+    """
+    return _whole(path)[1]
+
+
+def _whole(path: str | Path) -> tuple[Header, bytes]:
+    """The header and the bytes of the arrays, where both are what was written."""
+    content = _read(path)
+    header, start = _header(path, content)
+    arrays = content[start:]
+    *_, length, checksum = _SIZES.unpack_from(content, len(MAGIC))
+    if len(arrays) != length:
+        what = "is truncated" if len(arrays) < length else "has grown"
+        raise CheckpointError(
+            f"{path} {what}: {len(arrays)} bytes of arrays, its header says {length}."
+        )
+    if zlib.crc32(arrays) != checksum:
+        raise CheckpointError(f"{path} is damaged: its arrays do not match their checksum.")
+    return header, arrays
 
 
 def _read(path: str | Path, count: int = -1) -> bytes:
@@ -261,8 +294,9 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _without_typed_keys(tree: Any) -> Any:
-    # Equinox cannot write typed keys, so their integers are written instead.
+def without_typed_keys(tree: Any) -> Any:
+    """Replace typed keys, which neither Equinox nor orbax can write, by their integers."""
+
     def bare(x):
         shape_only = isinstance(x, jax.ShapeDtypeStruct)
         return jax.eval_shape(jax.random.key_data, x) if shape_only else jax.random.key_data(x)

@@ -50,14 +50,21 @@ class AbstractPlacement(abc.ABC):
         """Enter where programs are made that act in the run's own environments."""
         return contextlib.nullcontext()
 
+    def of_each(self, state: Any) -> Any:
+        """Say of each array of a state where it belongs; `None` for wherever it is."""
+        if self.state is None:
+            return None
+        return jax.tree.map(
+            lambda where, part: jax.tree.map(lambda _: where, part), self.state, state
+        )
+
     def put(self, state: Any) -> Any:
-        """Bring a state that every process has in whole to where it belongs."""
+        """Bring a state there, of which every process has all, or its own part there already."""
         if self.state is None:
             return state
         if not several():
             return jax.device_put(state, self.state)
-        parts = lambda where, part: jax.tree.map(lambda x: spread(x, where), part)  # noqa: E731
-        return jax.tree.map(parts, self.state, state)
+        return jax.tree.map(spread, state, self.of_each(state))
 
 
 class OneDevice(AbstractPlacement):
@@ -153,12 +160,6 @@ def placement(devices: Devices | None, agent: AbstractAgent, *, seeds: int) -> A
         )
     if envs % count:
         raise ValueError(f"{rule} or the number of environments (={envs}).")
-    if several() and there[0].platform == "cpu":
-        # Operations of one program that do not depend on each other take each other's messages.
-        raise ValueError(
-            f"{rule}: between processes, environments cannot be split over CPUs, where XLA does "
-            "not keep the order of messages."
-        )
     return EnvironmentsSplit(there[:count], state)
 
 

@@ -1,6 +1,10 @@
 """Why training ends early, or not as it should."""
 
 
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be loaded; the message says what is wrong with it."""
+
+
 class TrainingDiverged(RuntimeError):
     """Training met a number that is not finite; the last good checkpoint is kept."""
 

@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 from agents.running.files import temporary_name
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
-TENSORBOARD, RUN_ID, LOCK = "tensorboard", "run_id", ".lock"
+TENSORBOARD, RUN_ID, LOCK, SHARDS = "tensorboard", "run_id", ".lock", "shards"
 
 
 class RunFolderError(ValueError):
@@ -40,8 +40,8 @@ def check_folder(folder: Path, stored: Mapping | None, config: Mapping, *, resum
             raise RunFolderError(
                 f"there is nothing to resume in {folder}: it holds no {path.name}."
             )
-        # A crash during the very first checkpoint leaves only its temporary file.
-        own = {temporary_name(path).name, LOCK}
+        # All that a crash during the very first checkpoint leaves.
+        own = {temporary_name(path).name, LOCK, SHARDS}
         others = sorted({entry.name for entry in folder.glob("*")} - own)
         if others:
             raise RunFolderError(

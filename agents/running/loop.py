@@ -8,13 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from agents.running import checkpoint as checkpoints
+from agents.running.checkpoint import versions
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
 from agents.running.folder import CHECKPOINT
-from agents.running.processes import Agreement, fetch, several, writes
+from agents.running.processes import Agreement, fetch, writes
 from agents.running.programs import Programs
 from agents.running.progress import Show
 from agents.running.records import NoRecords, Records
+from agents.running.saving import AbstractSaver
 from agents.running.signals import StopRequest
 from agents.running.tracking import Tracking
 
@@ -28,15 +29,15 @@ class Loop:
         config: dict,
         programs: Programs,
         tracking: Tracking,
+        saver: AbstractSaver,
         *,
         total: int,
         checkpoint_every: int,
     ):
         self.folder, self.config, self.programs = folder, config, programs
-        self.tracking = tracking
+        self.tracking, self.saver = tracking, saver
         self.total, self.checkpoint_every = total, checkpoint_every
         self.pending: tuple[int, dict] | None = None
-        self.saved = 0
 
     def run(self, state: Any, start: int, *, show: Show, drop_scalars: bool) -> Any:
         """Go on from a state until the end, and return the last one.
@@ -47,7 +48,6 @@ class Loop:
         - `show`, `drop_scalars`: see `agents.train`.
         """
         self.sound = fetch(self.programs.finite(state))
-        self.saved = start
         if start == 0:
             # First of all: a folder with anything in it can then always be resumed.
             self._save(state, 0)
@@ -56,6 +56,7 @@ class Loop:
             self.records.begin()
             with StopRequest() as stop:
                 state = self._iterate(state, start, stop)
+            self.saver.finish()
         except BaseException as error:
             # What a full disk does to the ending is not to hide what it has done before.
             with contextlib.suppress(OSError):
@@ -63,7 +64,7 @@ class Loop:
             if isinstance(error, OSError) and error.errno is not None:
                 there = (self.folder / CHECKPOINT).exists()
                 left = "is kept" if there else "is gone"
-                what = f"{error.strerror}; the checkpoint of iteration {self.saved} {left}"
+                what = f"{error.strerror}; the checkpoint of iteration {self.saver.saved} {left}"
                 raise OSError(error.errno, what, error.filename) from error
             raise
         self.records.end()
@@ -74,7 +75,7 @@ class Loop:
         described = {
             **self.config,
             "steps": self.total * size,
-            "versions": checkpoints.versions(),
+            "versions": versions(),
         }
         return Records(
             self.folder,
@@ -120,6 +121,7 @@ class Loop:
                 self.records.sync()
                 self._save(state, iteration)
             if asked is not None and not last:
+                self.saver.finish()
                 size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT
                 raise TrainingInterrupted(
                     f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
@@ -153,17 +155,15 @@ class Loop:
                 self._diverged(iteration, int(seed), f"array `{name}` of the state is not finite")
 
     def _diverged(self, iteration: int, seed: int, what: str) -> None:
+        self.saver.finish()
         path, env_steps = self.folder / CHECKPOINT, iteration * self.programs.steps_per_iteration
         raise TrainingDiverged(
             f"training diverged in iteration {iteration} (environment step {env_steps}), seed "
-            f"{seed}: {what}. The last good checkpoint, of iteration {self.saved}, is kept "
+            f"{seed}: {what}. The last good checkpoint, of iteration {self.saver.saved}, is kept "
             f"in {path}."
         )
 
     def _save(self, state: Any, iteration: int) -> None:
         env_steps = iteration * self.programs.steps_per_iteration
         done = {"iteration": iteration, "env_steps": env_steps}
-        whole = fetch(state) if several() else state
-        if writes():
-            checkpoints.save(self.folder / CHECKPOINT, whole, config=self.config, progress=done)
-        self.saved = iteration
+        self.saver.save(state, config=self.config, progress=done)

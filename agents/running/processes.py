@@ -12,7 +12,6 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import distributed
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -93,7 +92,12 @@ def _fetched(leaf: Any) -> Any:
 
 
 def spread(leaf: Any, where: NamedSharding) -> jax.Array:
-    """Make an array over the devices of all processes of one that each of them has in whole."""
+    """Make an array over the devices of all processes of one that each of them has in whole.
+
+    One that is there already is returned as it is.
+    """
+    if isinstance(leaf, jax.Array) and leaf.sharding == where:
+        return leaf
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         data = spread(jax.random.key_data(leaf), where)
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
@@ -121,14 +125,20 @@ def first_decides() -> Iterator[None]:
 
 
 def wait_for_all() -> None:
-    """Wait until every process has come here, which may take as long as compiling.
-
-    Devices wait for each other for half a minute only. What the coordinator does for it is no
-    public part of JAX.
-    """
+    """Wait until every process has come here, which may take as long as compiling."""
     if several():
-        client: Any = distributed.global_state.client
-        client.wait_at_barrier(f"trace-zoo {next(_barriers)}", 1000 * _PATIENCE)
+        wait_at_barrier()
+
+
+def wait_at_barrier() -> None:
+    """Wait for the other processes by the coordinator, whether there are any or not."""
+    # The public way, `multihost_utils.sync_global_devices`, is a program on the devices, which wait
+    # for each other for half a minute only. The coordinator's barrier is no public part of JAX, so
+    # that nothing but a job of several processes imports it; a quick test calls this.
+    from jax._src import distributed
+
+    client: Any = distributed.global_state.client
+    client.wait_at_barrier(f"trace-zoo {next(_barriers)}", 1000 * _PATIENCE)
 
 
 class Agreement:

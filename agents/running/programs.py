@@ -13,6 +13,8 @@ from agents.acting import evaluate
 from agents.agent import AbstractAgent
 from agents.running.devices import Devices, placement
 from agents.running.memory import check_size
+from agents.running.messages import check_order
+from agents.running.processes import several
 
 OverSeeds = Callable[[Callable[..., Any]], Callable[..., Any]]
 """How a function of one seed becomes one of all: `jax.vmap`, or see `AbstractPlacement`."""
@@ -54,7 +56,8 @@ class Programs:
 
         **Raises:**
 
-        `ValueError` if the run cannot be split over devices, see `placement`.
+        `ValueError` if the run cannot be split over devices, see `placement`, or
+        between processes, see `check_order`.
         """
         began = time.perf_counter()
         self.seeds = seeds
@@ -76,6 +79,8 @@ class Programs:
             ).lower(self.state)
             report = lowered.out_info[1]
             self.step = lowered.compile()
+        if several():
+            check_order(self.step)
         self.metrics, self.checked = sorted(report.scalars()), frozenset(report.metrics)
         self.finite = jax.jit(_finite_by_leaf, out_shardings=place.per_seed)
         if evaluation_episodes:

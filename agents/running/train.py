@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.agent import AbstractAgent
 from agents.algorithms import name_of
-from agents.running import checkpoint as checkpoints
+from agents.running.checkpoint import load, progress_of, read_header
 from agents.running.devices import Devices
 from agents.running.folder import CHECKPOINT, check_folder, sole_writer
 from agents.running.loop import Loop
@@ -19,6 +19,7 @@ from agents.running.outline import outline
 from agents.running.processes import first_decides, telling_who_is_lost, wait_for_all, writes
 from agents.running.programs import Programs
 from agents.running.progress import Show, say
+from agents.running.saving import Checkpoints, saver
 from agents.running.scalars import read_scalars
 from agents.running.tracking import Tracker, Tracking
 from agents.settings import check_seed, to_plain
@@ -64,6 +65,7 @@ def train(
     evaluate_every: int | None = None,
     evaluation_episodes: int = 64,
     checkpoint_every: int | None = None,
+    checkpoints: Checkpoints = "plain",
     log_every: int | None = None,
     devices: Devices | None = None,
     progress: Show = True,
@@ -101,6 +103,9 @@ def train(
         last iteration always; 0 for none.
     - `evaluation_episodes`: episodes of each evaluation, for each seed.
     - `checkpoint_every`: iterations between checkpoints; by default about 20 a run.
+    - `checkpoints`: `"plain"` for one file, which the first process writes, or `"sharded"` for a
+      folder to which orbax writes, in every process what lies on its devices, while training goes
+      on. On resuming it may be the other; everything that reads a run reads both.
     - `log_every`: iterations between those whose metrics are fetched and recorded, besides those
         that are evaluated; by default so many that there are 10,000 at most. What is not finite
         in between stops training at the next one.
@@ -127,7 +132,8 @@ def train(
     - `ScalarsError`: if rows of the scalars are missing or damaged.
     - `MemoryError`: if there is too little memory, with settings to lower.
     - `OSError`: if a file cannot be written, as on a full disk; the last checkpoint is kept.
-    - `ModuleNotFoundError`: if the package of `track` is missing, with the line that installs it.
+    - `ModuleNotFoundError`: if the package of `track`, or orbax for `checkpoints`, is missing, with
+      the line that installs it.
     - `ProcessLost`: if another process of the job cannot be reached, or has refused the run.
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C, SIGTERM or SIGHUP, once a checkpoint is written.
@@ -176,9 +182,10 @@ def train(
         wait_for_all()
         say(f"compiled in {programs.compile_seconds:.1f} s", progress)
         if resume:
-            state, done = checkpoints.load(folder / CHECKPOINT, programs.state, config=config)
-            state = programs.placement.put(state)
-            start = checkpoints.progress_of(folder / CHECKPOINT, done)
+            place, path = programs.placement, folder / CHECKPOINT
+            where = place.of_each(programs.state)
+            state, done = load(path, programs.state, config=config, where=where)
+            state, start = place.put(state), progress_of(path, done)
         else:
             state, start = programs.init(), 0
         if start > total:
@@ -187,7 +194,8 @@ def train(
                 f"{start * agent.steps_per_iteration}."
             )
         every = checkpoint_every or max(1, total // 20)
-        loop = Loop(folder, config, programs, tracking, total=total, checkpoint_every=every)
+        saves = held.enter_context(contextlib.closing(saver(checkpoints, folder, start)))
+        loop = Loop(folder, config, programs, tracking, saves, total=total, checkpoint_every=every)
         state = loop.run(state, start, show=progress, drop_scalars=drop_scalars)
         wait_for_all()  # the files are written
         logged = read_scalars(folder)
@@ -224,4 +232,4 @@ def _rhythm(stored: Mapping[str, Any], name: str, default: int) -> int:
 
 def _stored_config(folder: Path) -> dict[str, Any] | None:
     path = folder / CHECKPOINT
-    return checkpoints.read_header(path).config if path.exists() else None
+    return read_header(path).config if path.exists() else None

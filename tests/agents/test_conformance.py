@@ -22,6 +22,7 @@ from agents.cli.main import parse_command
 from agents.cli.options import make_agent
 from agents.running import TrainingInterrupted, load_run
 from agents.running.checkpoint import read_header
+from agents.running.messages import unordered
 from agents.running.programs import Programs
 from agents.running.scalars import read_scalars
 from agents.settings import from_plain, to_plain
@@ -160,6 +161,7 @@ def test_over_several_devices_it_learns_the_same_or_refuses(trained):
             make()
         return
     programs, scalars = make(), read_scalars(trained.folder).metrics
+    assert unordered(programs.step) == [], "its messages need an order between processes"
     state = programs.init()
     for number in range(ITERATIONS):
         state, report = programs.step(state)

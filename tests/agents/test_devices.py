@@ -4,13 +4,15 @@ import dataclasses
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 import agents
 import zoo
+from agents.running.messages import check_order, collectives, unordered
 from agents.running.programs import Programs
-from benchmarks.communication import collectives
 
 PPO = agents.PPO(
     env="t_maze",
@@ -51,6 +53,7 @@ def test_what_a_seed_learns_is_bitwise_the_same_over_any_number_of_devices(same_
 def test_environments_that_are_split_learn_the_same_and_move_gradients_only():
     _, alone, _ = run(PPO, 10, seeds=1)
     state, split, programs = run(PPO, 10, seeds=1, devices=8)
+    assert unordered(programs.step) == []
     assert split.keys() == alone.keys()
     for name, values in alone.items():
         np.testing.assert_allclose(split[name], values, rtol=1e-5, atol=1e-12, err_msg=name)
@@ -72,6 +75,28 @@ def test_environments_that_are_split_learn_the_same_and_move_gradients_only():
         each = size + 8 * scalars
         total = sum(x.times * x.size for x in found)
         assert total - PPO.epochs * PPO.minibatches * each == 8 + 4 + 4
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_loop_of_sums_that_the_next_sum_does_not_wait_for_is_found(waits):
+    mesh = jax.make_mesh((4,), ("device",), devices=jax.devices()[:4])
+    split = NamedSharding(mesh, PartitionSpec("device"))
+
+    @jax.jit
+    def two(x):
+        def loop(start, size):
+            return jax.lax.fori_loop(0, 3, lambda _, s: jnp.sin(x[:, :size] * s).sum(), start)
+
+        first = loop(1.0, 2)
+        return first + loop(first if waits else 1.0, 1)
+
+    program = two.lower(jax.device_put(jnp.ones((8, 2)), split)).compile()
+    assert len(collectives(program)) == 2
+    if waits:
+        check_order(program)
+        return
+    with pytest.raises(ValueError, match=r"while[.\d]* does not wait for while[.\d]*, and they"):
+        check_order(program)
 
 
 @pytest.mark.parametrize(

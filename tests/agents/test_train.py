@@ -27,7 +27,7 @@ from agents.running import (
     RunFolderError,
     TrainingDiverged,
     TrainingInterrupted,
-    checkpoint,
+    saving,
 )
 from agents.running.checkpoint import read_header
 from agents.running.events import TensorBoardLog
@@ -487,13 +487,13 @@ def test_a_full_disk_is_told_wherever_it_is_met(copy, name):
 
 
 def test_a_folder_that_is_removed_has_lost_its_checkpoint(copy, monkeypatch):
-    save = checkpoint.save
+    save = saving.save
 
     def remove_and_save(path, *rest, **options):
         shutil.rmtree(copy, ignore_errors=True)
         return save(path, *rest, **options)
 
-    monkeypatch.setattr(checkpoint, "save", remove_and_save)
+    monkeypatch.setattr(saving, "save", remove_and_save)
     message = r"No such file or directory; the checkpoint of iteration 6 is gone: '"
     with pytest.raises(OSError, match=message):
         train(Walk(), copy, steps=1200, checkpoint_every=2, resume=True)

@@ -14,7 +14,7 @@ from agents.envs.bridges.package_env import is_installed
 from tests.envs import fake_packages
 from tests.envs.fake_packages import END, OWN_LIMIT, PORTS
 
-LIMIT, STEPS, ENVS = 7, 24, 4
+LIMIT, STEPS, ENVS = 6, 24, 8
 
 
 def place_of(name, observation):
@@ -93,7 +93,9 @@ def test_a_package_is_listed_where_it_is_installed():
             envs.make("xminigrid/MiniGrid-MemoryS8", view_size=4)
         with pytest.raises(ValueError, match=r"`observe` \(='half'\) must be one of: view, all"):
             envs.make("navix/Navix-Empty-5x5-v0", observe="half")
-        with pytest.raises(ValueError, match=r"Unknown option `env_name` .*: max_steps_in_ep"):
+        with pytest.raises(
+            ValueError, match=r"Unknown option `env_name` .*: initial_states, max_steps_in_ep"
+        ):
             envs.make("craftax/Craftax-Symbolic-v1", env_name="Craftax-Pixels-v1")
 
 

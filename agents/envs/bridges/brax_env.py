@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 from gymnax.environments import spaces
-from gymnax.environments.environment import EnvParams as GymnaxEnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from ..core.checks import check_at_least
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
+from .initial_states import EnvParams, chosen
 
 BACKENDS = ("spring", "positional", "generalized", "mjx")
 """brax's physics engines, fastest first on a CPU."""
@@ -77,18 +77,6 @@ class EnvState(GymnaxEnvState):
     time: Any
     pipeline_state: Any
     terminated: Any
-
-
-@struct.dataclass
-class EnvParams(GymnaxEnvParams):
-    """Parameters of an environment of brax.
-
-    `max_steps_in_episode`: the time limit. `initial_states`: what `draw_initial_states` returned,
-    for resets to choose from; `None` for the environment's own.
-    """
-
-    max_steps_in_episode: Any = 1000
-    initial_states: Any = None
 
 
 @contextlib.contextmanager
@@ -245,10 +233,7 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
                 full, pipeline_state = narrow((state.obs, state.pipeline_state))
             else:
                 pool = _pool(self.env_name, self.backend, self.pool_size) if pool is None else pool
-                size = jax.tree.leaves(pool)[0].shape[0]
-                # The remainder favors a state by at most size / 2^32.
-                index = jax.random.bits(key, dtype=jnp.uint32) % jnp.uint32(size)
-                full, pipeline_state = jax.tree.map(lambda x: jnp.asarray(x)[index], pool)
+                full, pipeline_state = chosen(pool, key)
             time = jnp.int32(0)
             state = EnvState(
                 time=time, pipeline_state=pipeline_state, terminated=jnp.zeros((), bool)

@@ -45,7 +45,7 @@ class CraftaxPort(AbstractPort):
         shape = self.env.observation_space(params).shape
         self.observations = spaces.Box(0.0, 1.0, tuple(shape), jnp.float32)
 
-    def reset(self, key: Any, limit: Any) -> tuple[Any, Any]:
+    def reset(self, key: Any) -> tuple[Any, Any]:
         return self.env.reset_env(key, self.params)
 
     def step(self, key: Any, inner: Any, action: Any, limit: Any) -> Outcome:
@@ -62,15 +62,17 @@ class CraftaxPort(AbstractPort):
         return pixels.clip(0, 255).astype(np.uint8)
 
 
-def craftax(env_name: str = NAMES[0]) -> PackageEnvironment:
+def craftax(env_name: str = NAMES[0], pool_size: int = 1024) -> PackageEnvironment:
     """Make an environment of craftax.
 
     **Arguments:**
 
     - `env_name`: one of `NAMES`.
+    - `pool_size`: how many worlds there are, see `PackageEnvironment`; 0 for a new one at every
+        reset.
 
     **Raises:**
 
     `ModuleNotFoundError` with the line that installs craftax, if it is missing.
     """
-    return port(CraftaxPort, env_name)
+    return port(CraftaxPort, env_name, pool_size)

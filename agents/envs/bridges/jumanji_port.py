@@ -80,7 +80,7 @@ class JumanjiPort(AbstractPort):
             # Its own limit would end the episode as a loss does.
             self.env.time_limit = _NEVER
 
-    def reset(self, key: Any, limit: Any) -> tuple[Any, Any]:
+    def reset(self, key: Any) -> tuple[Any, Any]:
         inner, first = self.env.reset(key)
         return self._vector(first.observation), inner
 

@@ -61,7 +61,7 @@ class NavixPort(AbstractPort):
         rows, columns, _ = self.env.observation_space.shape
         self.observations = plane_space(rows, columns, _COUNTS)
 
-    def reset(self, key: Any, limit: Any) -> tuple[Any, Any]:
+    def reset(self, key: Any) -> tuple[Any, Any]:
         first = self.env.reset(key)
         return one_hot_planes(first.observation, _COUNTS), _without_sprites(first)
 

@@ -64,7 +64,7 @@ class PlaygroundPort(AbstractPort):
         limit = jnp.full(shape, _ANY)
         self.observations = spaces.Box(-limit, limit, shape, jnp.float32)
 
-    def reset(self, key: Any, limit: Any) -> tuple[Any, Any]:
+    def reset(self, key: Any) -> tuple[Any, Any]:
         first = self.env.reset(key)
         return first.obs, first
 

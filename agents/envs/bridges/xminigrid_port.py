@@ -57,7 +57,7 @@ class XMiniGridPort(AbstractPort):
         self.counts = (NUM_TILES, NUM_COLORS)
         self.observations = plane_space(self.params.view_size, self.params.view_size, self.counts)
 
-    def reset(self, key: Any, limit: Any) -> tuple[Any, Any]:
+    def reset(self, key: Any) -> tuple[Any, Any]:
         first = self.env.reset(self.params, key)
         return one_hot_planes(first.observation, self.counts), first
 

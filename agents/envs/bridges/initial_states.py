@@ -1,0 +1,120 @@
+"""Initial states that are made outside the training program, for its resets to choose from."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from gymnax.environments.environment import EnvParams as GymnaxEnvParams
+from jaxtyping import Array, PRNGKeyArray
+
+_AT_ONCE = 32  # states that are drawn at a time
+_MOST_CODES = 256  # of a byte
+
+_POOLS: dict[Hashable, Any] = {}
+
+
+@struct.dataclass
+class EnvParams(GymnaxEnvParams):
+    """Parameters of an environment that may choose its initial states from a pool.
+
+    `max_steps_in_episode`: the time limit. `initial_states`: what `draw_initial_states` returned,
+    for resets to choose from; `None` for the environment's own.
+    """
+
+    max_steps_in_episode: Any = 1000
+    initial_states: Any = None
+
+
+@struct.dataclass
+class Coded:
+    """An array of a pool with few different values: a byte for each element, and the values."""
+
+    codes: Any
+    values: Any
+
+
+def drawn(reset: Callable[[PRNGKeyArray], Any], key: PRNGKeyArray, size: int) -> Any:
+    """Make initial states, some at a time, so that the rest needs no memory of the device.
+
+    **Arguments:**
+
+    - `reset`: a compiled function of a batch of keys.
+    - `size`: how many; at least 1.
+
+    **Returns:**
+
+    What `reset` returns for so many keys, in NumPy.
+    """
+    keys = jax.random.split(key, size)
+    parts = [
+        # The last batch goes round to the first keys, so that one program is compiled.
+        jax.device_get(reset(keys[(start + np.arange(_AT_ONCE)) % size]))
+        for start in range(0, size, _AT_ONCE)
+    ]
+    return jax.tree.map(lambda *x: np.concatenate(x)[:size], *parts)
+
+
+def packed(pool: Any) -> Any:
+    """Make a pool small, exactly: what is the same in all states is kept once, few values coded.
+
+    **Arguments:**
+
+    - `pool`: a pytree of NumPy arrays whose leading axis is the state's.
+
+    **Returns:**
+
+    What `chosen` takes.
+    """
+
+    def leaf(x: np.ndarray) -> Any:
+        if (x == x[:1]).all():
+            return x[:1]
+        # As bits, which tell 0 from -0 and NaNs from each other.
+        bits, codes = np.unique(x.view(f"u{x.itemsize}"), return_inverse=True)
+        if x.itemsize == 1 or bits.size > _MOST_CODES:
+            return x
+        return Coded(codes.reshape(x.shape).astype(np.uint8), bits.view(x.dtype))
+
+    return jax.tree.map(leaf, pool)
+
+
+def chosen(pool: Any, key: PRNGKeyArray) -> Any:
+    """Choose one of a pool's states at random, all equally likely.
+
+    **Arguments:**
+
+    - `pool`: a pytree of arrays whose leading axis is the state's, or what `packed` made of one.
+    - `key`: a new-style PRNG key.
+
+    **Returns:**
+
+    The state: the pytree without the leading axis.
+    """
+    size = max(x.shape[0] for x in jax.tree.leaves(jax.tree.map(_rows, pool, is_leaf=_is_coded)))
+    # The remainder favors a state by at most size / 2^32.
+    index = jax.random.bits(key, dtype=jnp.uint32) % jnp.uint32(size)
+
+    def leaf(x: Any) -> Array:
+        rows = jnp.asarray(_rows(x))
+        row = rows[index] if rows.shape[0] > 1 else rows[0]
+        return jnp.asarray(x.values)[row] if _is_coded(x) else row
+
+    return jax.tree.map(leaf, pool, is_leaf=_is_coded)
+
+
+def shared(name: Hashable, make: Callable[[], Any]) -> Any:
+    """Return the pool of a name, which is made when it is first asked for."""
+    if name not in _POOLS:
+        _POOLS[name] = make()
+    return _POOLS[name]
+
+
+def _is_coded(x: Any) -> bool:
+    return isinstance(x, Coded)
+
+
+def _rows(x: Any) -> Any:
+    return x.codes if _is_coded(x) else x

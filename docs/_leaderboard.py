@@ -21,8 +21,8 @@ def cost() -> str:
     seeds = 1 + max(row.seed for row in TABLE.rows)
     steps, hours = max(row.steps for row in TABLE.rows), sum(TABLE.seconds.values()) / 3600
     return (
-        f"{len(_games())} tasks so far, {seeds} seeds of {steps:,} steps for each memory: "
-        f"{hours:.1f} hours of processor time."
+        f"{len(TABLE.seconds)} runs so far of a memory on one of {len(_games())} tasks or twins, "
+        f"each of {seeds} seeds and {steps:,} steps: {hours:.1f} hours of processor time."
     )
 
 

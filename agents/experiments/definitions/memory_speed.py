@@ -47,8 +47,8 @@ EXPERIMENT = Experiment(
         ),
     ),
     differs=(
-        "Two cores of a CPU, of which other programs took their share, in place of a GPU; RNNs are "
-        "compiled loops here and Python's there. Every memory by the scan that it takes by itself "
-        "on this machine. 64 units, 16 environments, 2 epochs."
+        "Two cores of a CPU with nothing else to do, in place of a GPU; RNNs are compiled loops "
+        "here and Python's there. Every memory by the scan that it takes by itself on this "
+        "machine. 64 units, 16 environments, 2 epochs."
     ),
 )

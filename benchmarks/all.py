@@ -16,6 +16,7 @@ import tyro
 
 # Shares of the whole time, the most wanted first; what a part leaves goes to those behind it.
 PARTS = {
+    "kernel": 3.0,
     "scans": 4.0,
     "ppo": 3.0,
     "gradients": 2.0,
@@ -28,6 +29,7 @@ PARTS = {
 }
 # With `few`: the sizes that tell most, on a device that is wide and lent for minutes.
 FEW = {
+    "kernel": "--shapes 1024x16x256 16384x1x256 --layouts 32x1x16x1 32x1x32x1 32x1x16x64",
     "scans": "--times 1024 --widths 16x256 --coefficients constant --seconds 0.3 --compilations 1",
     "ppo": "--choices RTRL(8) RTRL(32) TBPTT(8) --num-envs 4096 --encoder-sizes 0 --seconds 1.5",
     "gradients": "--cells rtu gru --named",

@@ -8,9 +8,9 @@ from jaxtyping import Array, Bool, Inexact, Num
 
 from scan._checks import check_begin
 from scan._linear_map import linear_map, nonzero
-from scan._platform import check_method, loop_or_tree
+from scan._platform import METHODS, check_method, loop_or_tree
 from scan._varying import vary_together
-from scan.methods import loop, tree
+from scan.methods import kernel, loop, tree
 
 
 def linear(
@@ -45,7 +45,8 @@ def linear(
       leading axes of `b`: `[time]`, or `[time, batch]` for a batch with episodes of its own.
     - `reverse`: run from the last step to the first, `h_t = a_t ⊙ h_{t+1} + b_t`; `h0` is then
       the state after the last step.
-    - `method`: `"sequential"` (a loop), `"associative"` (a tree of depth log time), or `"auto"`,
+    - `method`: `"sequential"` (a loop), `"associative"` (a tree of depth log time), `"kernel"` (one
+      kernel for NVIDIA GPUs, not measured yet; elsewhere it is interpreted, slowly), or `"auto"`,
       which chooses when the program is lowered: the loop on a CPU, the tree elsewhere. The
       documentation has the measured table.
 
@@ -55,10 +56,10 @@ def linear(
 
     **Raises:**
 
-    `ValueError` for shapes that do not fit, an empty time axis or an unknown method, `TypeError`
-    for a `begin` that is not boolean.
+    `ValueError` for shapes that do not fit, an empty time axis, an unknown method or a dtype that
+    the kernel does not take, `TypeError` for a `begin` that is not boolean.
     """
-    check_method(method)
+    check_method(method, (*METHODS, "kernel"))
     a, b = jnp.asarray(a), jnp.asarray(b)
     if b.ndim == 0 or b.shape[0] == 0:
         raise ValueError(f"`b` (shape {b.shape}) must have a time axis of at least one step.")
@@ -67,6 +68,9 @@ def linear(
     dtype = jnp.result_type(a, b) if h0 is None else jnp.result_type(a, b, h0)
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise ValueError(f"`b` (dtype {b.dtype}) must be real or complex floating point.")
+    if method == "kernel" and dtype.name not in kernel.TYPES:
+        allowed = ", ".join(kernel.TYPES)
+        raise ValueError(f"`method` (='kernel') takes {allowed}; the dtype of `b` is {dtype.name}.")
     h0 = jnp.zeros(features, dtype) if h0 is None else jnp.asarray(h0, dtype)
     _check_broadcast("h0", h0.shape, features)
     h0 = jnp.broadcast_to(h0, features)
@@ -105,6 +109,8 @@ def _linear(a, b, h0, begin, reverse, method):
 
 
 def _solve(a, b, h0, begin, reverse, method):
+    if method == "kernel":
+        return kernel.solve(a, b, h0, begin, reverse=reverse)
     in_a_loop, in_a_tree = (partial(by.solve, reverse=reverse) for by in (loop, tree))
     return loop_or_tree(in_a_loop, in_a_tree, a, b, h0, begin, method=method)
 
@@ -138,7 +144,10 @@ def _tangent(reverse, method, h, residuals, tangents):
 
 def _cotangents(reverse, method, wanted, h, residuals, cotangent):
     a, h0, begin = residuals
-    h = h if wanted[0] else None
-    in_a_loop, in_a_tree = (partial(by.adjoint, reverse=reverse) for by in (loop, tree))
-    found = loop_or_tree(in_a_loop, in_a_tree, a, h, h0, begin, cotangent, method=method)
+    given = a, h if wanted[0] else None, h0, begin, cotangent
+    if method == "kernel":
+        found = kernel.adjoint(*given, reverse=reverse)
+    else:
+        in_a_loop, in_a_tree = (partial(by.adjoint, reverse=reverse) for by in (loop, tree))
+        found = loop_or_tree(in_a_loop, in_a_tree, *given, method=method)
     return [c if want else None for c, want in zip(found, wanted, strict=True)]

@@ -27,6 +27,7 @@ from benchmarks import (
     depth,
     differences,
     gradients,
+    kernel,
     learning,
     matrices,
     newton,
@@ -56,6 +57,16 @@ def test_communication(float32):
     (row,) = communication.run(communication.Options(quick=True))
     # 44 bytes more of each minibatch, and 12 of the rollout.
     assert row["all"] == row["gradients"] + 44 * row["minibatches"] + 12
+
+
+def test_kernel(float32, capsys):
+    (rows,) = kernel.run(kernel.Options(quick=True)).values()
+    assert [row["layout"] for row in rows] == 2 * ["tree", "kernel chosen", "kernel 4x1x2x2"]
+    assert all(row["error"] < 1e-6 for row in rows)
+    _check_ratios(rows)
+    if jax.default_backend() == "cpu":
+        assert kernel.run(kernel.Options()) == {}
+        assert "would be interpreted on this cpu" in capsys.readouterr().out
 
 
 @pytest.mark.slow

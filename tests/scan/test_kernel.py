@@ -1,0 +1,150 @@
+"""The kernel for GPUs: against the loop, interpreted, and lowered for a chip that is not here."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scan
+from scan.methods import kernel, loop
+from tests.cases import slow_but
+
+TIME = 7
+TWO_AT_A_TIME = kernel.Tuning(lanes=8, steps=2)
+
+
+def normal(seed, shape, dtype):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+    return jnp.asarray(x if jnp.issubdtype(dtype, jnp.complexfloating) else x.real, dtype)
+
+
+def case(dtype, *, features=(3, 5), of_a=None, varies=True, begin_axes=2):
+    """Arguments of `solve`, and a cotangent, with the ranks that `scan.linear` gives them."""
+    of_a = features if of_a is None else of_a
+    a = normal(0, ((TIME,) if varies else ()) + of_a, dtype) * jnp.asarray(0.7, dtype)
+    b, h0, cotangent = (
+        normal(i, s, dtype) for i, s in enumerate([(TIME, *features), features, (TIME, *features)])
+    )
+    begin = None
+    if begin_axes is not None:
+        shape = (TIME, *features[: begin_axes - 1])
+        begin = jnp.asarray(np.random.default_rng(3).random(shape) < 0.3)
+        begin = begin.reshape(shape + (1,) * (len(features) + 1 - begin.ndim))
+    return a, b, h0, begin, cotangent
+
+
+def assert_equal(got, expected, tolerance):
+    for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert mine.dtype == theirs.dtype and mine.shape == theirs.shape
+        scale = 1 + np.max(np.abs(theirs))
+        np.testing.assert_allclose(mine / scale, theirs / scale, atol=tolerance, rtol=0)
+
+
+CASES = {
+    "varying": {},
+    "constant": {"varies": False},
+    "shared by a batch": {"of_a": (1, 5)},
+    "constant, one for all": {"varies": False, "of_a": (3, 1)},
+    "flags of all": {"begin_axes": 1},
+    "no flags": {"begin_axes": None},
+    "one channel": {"features": (), "begin_axes": 1},
+}
+ROWS = [
+    row for name in CASES for row in ((name, "float64", 3, False), (name, "complex64", 1, True))
+]
+QUICK = [("varying", "float64", 3, False), ("constant", "complex64", 1, True)]
+
+
+@pytest.mark.parametrize(("name", "dtype", "chunks", "reverse"), slow_but(QUICK, ROWS))
+def test_the_solution_and_its_adjoint_equal_the_loop(name, dtype, chunks, reverse):
+    a, b, h0, begin, cotangent = case(jnp.dtype(dtype), **CASES[name])
+    tuning = replace(TWO_AT_A_TIME, chunks=chunks)
+
+    @jax.jit
+    def both():
+        found = []
+        for by, options in ((loop, {}), (kernel, {"tuning": tuning})):
+            h = by.solve(a, b, h0, begin, reverse=reverse, **options)
+            found.append((h, by.adjoint(a, h, h0, begin, cotangent, reverse=reverse, **options)))
+        return found
+
+    expected, got = both()
+    assert_equal(got, expected, 1e-14 if dtype == "float64" else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_scan_linear_and_all_its_derivatives(dtype):
+    a, b, h0, begin, _ = case(jnp.dtype(dtype))
+    begin = begin[..., 0]
+
+    def loss(method, a, b, h0):
+        # One row by itself, so that `a` is shared by those that are vmapped over the second axis.
+        solve = partial(scan.linear, method=method)
+        h = jax.vmap(solve, in_axes=(None, 1, 0, 1), out_axes=1)(a[:, 0], b, h0, begin)
+        return jnp.sum(jnp.abs(h) ** 2)
+
+    @jax.jit
+    def of(a, b, h0):
+        found = []
+        for method in ("sequential", "kernel"):
+            f = partial(loss, method)
+            value, gradients = jax.value_and_grad(f, (0, 1, 2))(a, b, h0)
+            _, tangent = jax.jvp(f, (a, b, h0), (b, b, h0))
+            steepest = lambda b, h0, f=f: jax.grad(lambda a: f(a, b, h0).real)(a)  # noqa: E731
+            _, second = jax.jvp(steepest, (b, h0), (a, h0))
+            found.append((value, gradients, tangent, second))
+        return found
+
+    expected, got = of(a, b, h0)
+    assert_equal(got, expected, 1e-5)
+
+
+def test_a_nan_does_not_cross_the_border_of_an_episode():
+    a, b = jnp.full((4, 2), 0.5), jnp.ones((4, 2)).at[1].set(jnp.nan)
+    begin = jnp.array([True, False, True, False])
+
+    def solve(b):
+        h = scan.linear(a, b, begin=begin, method="kernel")
+        return jnp.sum(h[2:]), h
+
+    (_, h), d_b = jax.jit(jax.value_and_grad(solve, has_aux=True))(b)
+    np.testing.assert_array_equal(h[2:], [[1.0, 1.0], [1.5, 1.5]])
+    np.testing.assert_array_equal(d_b, [[0, 0], [0, 0], [1.5, 1.5], [1, 1]])
+
+
+def test_halves_are_summed_in_float32():
+    b = jnp.full((300, 2), 1.0, jnp.bfloat16)
+    h = jax.jit(partial(scan.linear, method="kernel"))(jnp.ones(2, jnp.bfloat16), b)
+    assert h.dtype == jnp.bfloat16
+    # Carried in bfloat16 a count stops at 256.
+    np.testing.assert_array_equal(h[-1], jnp.asarray(300.0, jnp.bfloat16))
+
+
+def test_few_channels_are_cut_into_chunks_and_many_are_not():
+    assert kernel.choose(16_384, 256).chunks > 1
+    assert kernel.choose(1024, 1 << 20).chunks == 1
+    assert kernel.choose(8, 1).chunks == 1
+
+
+def test_types_that_the_kernel_does_not_take_are_refused():
+    with pytest.raises(ValueError, match=r"`method` \(='kernel'\) takes .* `b` is complex128"):
+        scan.linear(jnp.ones(2), jnp.ones((3, 2), complex), method="kernel")
+
+
+def test_it_is_lowered_for_cuda_with_complex_arrays_as_they_are(float32):
+    def loss(a, b, begin):
+        return jnp.sum(jnp.abs(scan.linear(a, b, begin=begin, method="kernel")) ** 2)
+
+    b = jax.ShapeDtypeStruct((1024, 16, 8), jnp.complex64)
+    begin = jax.ShapeDtypeStruct((1024, 16), bool)
+    traced = jax.jit(jax.grad(loss, (0, 1))).trace(b, b, begin)
+    program = traced.lower(lowering_platforms=("cuda",)).as_text()
+    calls = [line for line in program.splitlines() if "@__gpu$xla.gpu.triton" in line]
+    # Three launches forward and three backward: chunks, their ends, chunks again.
+    assert len(calls) == 6
+    assert all("complex<f32>" in line.rsplit(":", 1)[1] for line in calls)
+    assert "ui64" not in program and "xi64" not in program

@@ -84,6 +84,11 @@ def with_own_copy(
     return on_all
 
 
+def split_over_devices() -> bool:
+    """Whether environments lie on more than one device."""
+    return _devices() > 1
+
+
 def _devices() -> int:
     """Over how many devices environments are split."""
     return jax.sharding.get_abstract_mesh().shape.get(ENVIRONMENTS, 1)

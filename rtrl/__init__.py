@@ -12,6 +12,9 @@ from rtrl.diagonal import Diagonal as Diagonal
 from rtrl.products import exact_product as exact_product
 from rtrl.products import rflo_product as rflo_product
 from rtrl.products import snap1_product as snap1_product
+from rtrl.rows import Row as Row
+from rtrl.rows import row_axes as row_axes
+from rtrl.rows import rows as rows
 from rtrl.segment import AbstractRecurrence as AbstractRecurrence
 from rtrl.segment import segment as segment
 from rtrl.shared import Parts as Parts
@@ -20,7 +23,7 @@ from rtrl.snap0 import SnAp0 as SnAp0
 from rtrl.structure import AbstractStructure as AbstractStructure
 from rtrl.structure import init as init
 from rtrl.structure import roll as roll
-from rtrl.structure import supply as supply
+from rtrl.supply import supply as supply
 from rtrl.two_axes import Axes as Axes
 from rtrl.two_axes import TwoAxes as TwoAxes
 from rtrl.uoro import UORO as UORO
@@ -39,6 +42,7 @@ __all__ = [
     "Exact",
     "Parts",
     "RankOne",
+    "Row",
     "Shared",
     "SnAp0",
     "SnAp1",
@@ -48,6 +52,8 @@ __all__ = [
     "init",
     "rflo_product",
     "roll",
+    "row_axes",
+    "rows",
     "segment",
     "snap1_product",
     "supply",

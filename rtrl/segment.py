@@ -8,7 +8,9 @@ import jax
 from jaxtyping import Array, Bool, PyTree
 
 import scan
-from rtrl.structure import AbstractStructure, roll, supply
+from rtrl.rows import looked_up
+from rtrl.structure import AbstractStructure, roll
+from rtrl.supply import supply
 
 
 class AbstractRecurrence(eqx.Module):
@@ -139,7 +141,8 @@ def segment(
     - `recurrence`: the recurrence.
     - `parameters`: its parameters, and whatever else its `states` needs: what `rtrl.init` was given
       to make the sensitivity.
-    - `carry`: `(state, sensitivity)` at the segment's start.
+    - `carry`: `(state, sensitivity)` at the segment's start; the sensitivity may be `rtrl.rows` of
+      a table.
     - `xs`: inputs; every leaf has a leading time axis.
     - `begin`: shape `[time]`, or `None` for no episode border.
     - `products`: see `rtrl.supply`.
@@ -152,14 +155,13 @@ def segment(
     # What is carried in was computed in an earlier segment, perhaps with older parameters: its
     # derivative is the sensitivity, and a second path through it would count the past twice.
     start, sensitivity = jax.lax.stop_gradient(carry)
-    supplied_sensitivity = sensitivity
+    first = None
     if begin is not None:
-        # The scan resets its start by itself, but the supplied state has to be a constant there:
-        # a sensitivity with a NaN would make the gradient NaN though it is multiplied by zero.
-        start = scan.reset(begin[0], recurrence.init_state(), start)
-        supplied_sensitivity = recurrence.structure.reset(begin[0], sensitivity)
+        # The scan resets its start by itself, but the supplied state has to be a constant there.
+        first = begin[0]
+        start = scan.reset(first, recurrence.init_state(), start)
     supplied = supply(
-        recurrence.structure, parameters, start, supplied_sensitivity, products=products
+        recurrence.structure, parameters, start, sensitivity, first, products=products
     )
     states = recurrence.segment_states(parameters, supplied, xs, begin)
 
@@ -175,7 +177,7 @@ def segment(
     # through those derivatives too, only to be thrown away at the carry.
     parameters, start, inputs = _constant((parameters, start, (xs, states)))
     sensitivity = roll(
-        recurrence.structure, surrogate_end, parameters, start, sensitivity, inputs, begin
+        recurrence.structure, surrogate_end, parameters, start, looked_up(sensitivity), inputs, begin
     )
     return jax.lax.stop_gradient((recurrence.end_state(states), sensitivity)), states
 

@@ -38,7 +38,6 @@ needs one sensitivity per segment, not one per step.
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -184,83 +183,6 @@ def init(
     return structure.zeros(affected, eqx.filter(state, eqx.is_inexact_array))
 
 
-def supply(
-    structure: AbstractStructure,
-    parameters: PyTree,
-    state: PyTree,
-    sensitivity: PyTree,
-    *,
-    products: bool = False,
-) -> PyTree:
-    """Return `state`, as a function of `parameters` with derivative `sensitivity`.
-
-    Forward it is the identity on `state`. Backward it hands the cotangent on to `state`, adds the
-    cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
-    sensitivity. Whatever is computed from the returned state, by any of JAX's transformations, then
-    has the gradient of the whole past.
-
-    **Arguments:**
-
-    - `structure`: the recurrence's structure.
-    - `parameters`: the parameters of the recurrence, as given to `rtrl.init`.
-    - `state`: the state carried in.
-    - `sensitivity`: its sensitivity.
-    - `products`: how `vmap` over environments that share parameters adds up their gradients. By
-      default the rule is for cotangents (`custom_vjp`): one gradient for each, summed entry by
-      entry, which suits hundreds of environments or segments. Otherwise it is for tangents
-      (`custom_jvp`), which JAX transposes into matrix products that sum on the way: several times
-      faster for a few environments, as in an online loop, and slower for hundreds.
-
-    **Returns:**
-
-    `state`.
-    """
-    affected, _ = _split(structure, parameters, sensitivity)
-    state, counts = eqx.partition(state, eqx.is_inexact_array)
-    # Inside `jax.shard_map` a rule's cotangents have one type: the cast's transpose sums them.
-    affected, state, sensitivity = scan.vary_together(affected, state, sensitivity)
-    rule = _supply_tangents if products else _supply_cotangents
-    return eqx.combine(rule(structure, affected, state, sensitivity), counts)
-
-
-# Arrays are arguments, never closed over: only then does the rule work under jit, vmap, scan and
-# checkpoint. The structure is static, and hashable.
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _supply_cotangents(structure, parameters, state, sensitivity):
-    return state
-
-
-def _supply_forward(structure, parameters, state, sensitivity):
-    return state, (parameters, state, sensitivity)
-
-
-def _supply_backward(structure, residuals, cotangent):
-    parameters, state, sensitivity = residuals
-    # A structure states one rule, for tangents. It is linear, so its transpose needs no values:
-    # the parameters only give shapes, and the two rules cannot come to differ.
-    (of_parameters,) = jax.linear_transpose(
-        lambda tangent: structure.jvp(sensitivity, tangent, state), parameters
-    )(cotangent)
-    return of_parameters, cotangent, None
-
-
-_supply_cotangents.defvjp(_supply_forward, _supply_backward)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _supply_tangents(structure, parameters, state, sensitivity):
-    return state
-
-
-@_supply_tangents.defjvp
-def _supply_tangents_jvp(structure, primals, tangents):
-    _, state, sensitivity = primals
-    # The sensitivity's tangent is dropped: it is a constant of the segment.
-    of_parameters, of_state, _ = tangents
-    from_parameters = structure.jvp(sensitivity, of_parameters, state)
-    return state, jax.tree.map(jnp.add, of_state, from_parameters)
-
-
 def roll(
     structure: AbstractStructure,
     run: Callable[[Any, Any, Any, Any], Any],
@@ -293,7 +215,7 @@ def roll(
     The sensitivity at the segment's end. Differentiating it is not meaningful: callers put it
     under `stop_gradient`.
     """
-    affected, rest = _split(structure, parameters, sensitivity)
+    affected, rest = split(structure, parameters, sensitivity)
     state, counts = eqx.partition(state, eqx.is_inexact_array)
     if begin is not None:
         # What comes before a border has no influence on the segment's end. The Jacobian says so
@@ -328,7 +250,7 @@ def _without_earlier_episodes(xs: PyTree, begin: Array | bool) -> PyTree:
     return jax.tree.map(lambda x: jnp.where(expand(later, x), jnp.zeros_like(x), x), xs)
 
 
-def _split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):
+def split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):
     """Parameters with a sensitivity, and the rest."""
     # A sensitivity is laid out like the parameters it belongs to, so it knows which they are: the
     # program need not be traced again to find out.

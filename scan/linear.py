@@ -21,6 +21,7 @@ def linear(
     *,
     reverse: bool = False,
     method: str = "auto",
+    states: Inexact[Array, "..."] | None = None,
 ) -> Inexact[Array, "..."]:
     """Solve the elementwise linear recurrence `h_t = a_t ⊙ h_{t-1} + b_t`.
 
@@ -49,6 +50,8 @@ def linear(
       kernel for NVIDIA GPUs, not measured yet; elsewhere it is interpreted, slowly), or `"auto"`,
       which chooses when the program is lowered: the loop on a CPU, the tree elsewhere. The
       documentation has the measured table.
+    - `states`: the solution, where it is known from another call: it is differentiated without
+      being computed again.
 
     **Returns:**
 
@@ -91,6 +94,11 @@ def linear(
         # is as good as an adjoint.
         h0 = h0[None] if begin is None else jnp.where(begin, 0, h0[None])
         return (a if a.ndim == b.ndim else a[None]) * h0 + b
+    if states is not None:
+        known = jax.lax.stop_gradient(jnp.asarray(states, dtype))
+        if known.shape != b.shape:
+            raise ValueError(f"`states` (shape {known.shape}) must have the shape of `b` {b.shape}.")
+        return _known(*vary_together(a, b, h0, begin, known), reverse, method)
     return _linear(*vary_together(a, b, h0, begin), reverse, method)
 
 
@@ -115,9 +123,14 @@ def _solve(a, b, h0, begin, reverse, method):
     return loop_or_tree(in_a_loop, in_a_tree, a, b, h0, begin, method=method)
 
 
-def _tangent_rule(reverse, method, primals, tangents):
-    h = _linear(*primals, reverse, method)
-    a, _, h0, begin = primals
+@partial(jax.custom_jvp, nondiff_argnums=(5, 6))
+def _known(a, b, h0, begin, states, reverse, method):
+    return states
+
+
+def _tangent_rule(solution, reverse, method, primals, tangents):
+    h = solution(*primals, reverse, method)
+    a, _, h0, begin = primals[:4]
     # What is not differentiated costs nothing: no zeros are carried along, and in reverse mode no
     # cotangents of `a` are computed where it is a constant, as a discount is.
     moving = nonzero(tangents[:3])
@@ -127,7 +140,8 @@ def _tangent_rule(reverse, method, primals, tangents):
     return h, linear_map(forward, transpose, h, (a, h0, begin), moving)
 
 
-_linear.defjvp(_tangent_rule, symbolic_zeros=True)
+for _solution in (_linear, _known):
+    _solution.defjvp(partial(_tangent_rule, _solution), symbolic_zeros=True)
 
 
 def _tangent(reverse, method, h, residuals, tangents):

@@ -288,6 +288,7 @@ class PPO(AbstractAgent):
             envs=self.num_envs,
             epochs=self.epochs,
             minibatches=self.minibatches,
+            chosen=self.gradient.chosen,
             renewed=fresh if self.targets == "fresh" else None,
             key=update_key,
         )

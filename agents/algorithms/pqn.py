@@ -229,6 +229,7 @@ class PQN(AbstractAgent):
             envs=self.num_envs,
             epochs=self.epochs,
             minibatches=self.minibatches,
+            chosen=self.gradient.chosen,
             first="value_error",
             key=update_key,
         )

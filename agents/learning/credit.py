@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from agents.learning.segments import from_segments, to_segments, to_starts
+import rtrl
+from agents.learning.segments import from_segments, take, to_segments, to_starts
 from agents.parallel import with_own_copy
 
 
@@ -72,6 +74,10 @@ class AbstractGradient(abc.ABC):
         starts as `to_segments` orders them, `[segment, ...]`.
         """
 
+    def chosen(self, carries: PyTree, indices: Int[Array, "groups rows"]) -> PyTree:
+        """Return the carries of some segments, for `outputs`; see `take`."""
+        return take(carries, indices)
+
     @property
     def refreshes(self) -> bool:
         """Whether `refreshed` recomputes carries, and so states."""
@@ -125,23 +131,37 @@ def along(
 
     `(end, starts)`; see `AbstractGradient.collected`.
     """
-    time = jax.tree.leaves(inputs)[0].shape[0]
+    time, envs = inputs.begin.shape
     segment = gradient.segment_length(time)
     pieces = jax.tree.map(lambda x: x.reshape(-1, segment, *x.shape[1:]), inputs)
+    count = time // segment
 
-    def advance(carry, piece):
+    # Each start goes to its place in the order of `to_segments` at once. What a scan stacks over
+    # time would have to be transposed, and sensitivities are tens of megabytes.
+    def advance(carried, numbered):
+        carry, starts = carried
+        number, piece = numbered
+        starts = jax.tree.map(
+            lambda table, x: jax.lax.dynamic_update_index_in_dim(table, x, number, 1),
+            starts,
+            carry,
+        )
         run = lambda c, i: gradient.run(network, c, i)[0]  # noqa: E731
-        return jax.vmap(run, (0, 1))(carry, piece), carry
+        return (jax.vmap(run, (0, 1))(carry, piece), starts), None
 
-    end, starts = jax.lax.scan(advance, carry, pieces)
-    return end, to_starts(starts)
+    tables = jax.tree.map(lambda x: jnp.zeros((envs, count, *x.shape[1:]), x.dtype), carry)
+    (end, starts), _ = jax.lax.scan(advance, (carry, tables), (jnp.arange(count), pieces))
+    return end, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), starts)
 
 
 def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-    """Return outputs `[time, segment, ...]` for inputs alike, from carries `[segment, ...]`."""
+    """Return outputs `[time, segment, ...]` for inputs alike, from carries `[segment, ...]`, or from
+    what `gradient.chosen` returned.
+    """
 
     def run(network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-        return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], (0, 1), 1)(starts, inputs)
+        axes = rtrl.row_axes(starts), 1
+        return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], axes, 1)(starts, inputs)
 
     return with_own_copy(run, (0, 1), 1)(network, starts, inputs)
 

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
+import rtrl
 import zoo
 from agents.learning.credit import AbstractGradient, AbstractOnlineGradient, along
-from agents.learning.segments import to_segments, to_starts
+from agents.learning.segments import numbers, take, to_segments, to_starts
+from agents.parallel import split_over_devices
 from agents.settings import abstract_memory
 from zoo.annotations import fit_fields
 from zoo.parts.checks import check_counts
@@ -162,6 +164,13 @@ class RTRL(AbstractOnlineGradient):
         # the ratio of the first minibatch is 1.
         end, starts = _stored(states)
         return (end, end_sensitivity), (starts, sensitivities)
+
+    def chosen(self, carries: PyTree, indices: Int[Array, "groups rows"]) -> PyTree:
+        """Return some segments' states; their sensitivities are only looked up row by row."""
+        if split_over_devices():  # where a table in parts has no rows of its own
+            return take(carries, indices)
+        states, sensitivities = carries
+        return take(states, indices), rtrl.rows(sensitivities, numbers(states, indices))
 
     @property
     def refreshes(self) -> bool:

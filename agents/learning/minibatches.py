@@ -38,6 +38,7 @@ def epochs_of_minibatches(
     minibatches: int,
     first: str = "ratio_error",
     renewed: Renewed | None = None,
+    chosen: Callable[[PyTree, Array], PyTree] = take,
     key: Array,
 ) -> tuple[PyTree, PyTree, Metrics]:
     """Pass several times over the segments of a rollout, in random minibatches.
@@ -55,6 +56,7 @@ def epochs_of_minibatches(
       whether what is learned from is what acted.
     - `renewed`: `(network, sample, carries) -> sample`, what every pass after the first learns
       from; by default the same as the first.
+    - `chosen`: `(carries, indices) -> carry`, what the loss gets of a minibatch's carries.
 
     **Returns:**
 
@@ -65,7 +67,7 @@ def epochs_of_minibatches(
 
     def minibatch(learner, indices, sample, carries):
         network, optimizer_state = learner
-        batch, carry = take(sample, indices, axis=1), take(carries, indices)
+        batch, carry = take(sample, indices, axis=1), chosen(carries, indices)
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(network, batch, carry)
         metrics["gradient_norm"] = optax.tree.norm(gradient)
         updates, optimizer_state = optimizer.update(gradient, optimizer_state)

@@ -63,3 +63,10 @@ def take(table: PyTree, indices: Int[Array, "groups rows"], axis: int = 0) -> Py
         return picked.reshape(*x.shape[:axis], groups * rows, *x.shape[axis + 1 :])
 
     return jax.tree.map(of_groups, table)
+
+
+def numbers(table: PyTree, indices: Int[Array, "groups rows"]) -> Int[Array, " all"]:
+    """Number the rows that `take` takes from 0 to the table's end, in its order."""
+    groups, _ = indices.shape
+    each = len(jax.tree.leaves(table)[0]) // groups
+    return (indices + each * jnp.arange(groups, dtype=indices.dtype)[:, None]).reshape(-1)

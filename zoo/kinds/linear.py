@@ -70,3 +70,14 @@ class AbstractLinearCell(AbstractCell):
     ) -> State:
         a, b = jax.vmap(parameters.coefficients)(xs)
         return scan.linear(a, b, state, begin, method=method)
+
+    def surrogate_states(
+        self,
+        parameters: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        states: State,
+    ) -> State:
+        a, b = jax.vmap(parameters.coefficients)(xs)
+        return scan.linear(a, b, state, begin, states=states)

@@ -71,6 +71,17 @@ class AbstractTimeInvariantCell(AbstractCell):
         a, m = parameters
         return scan.linear(a, drive(m, xs), state, begin, method=method)
 
+    def surrogate_states(
+        self,
+        parameters: Any,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        states: State,
+    ) -> State:
+        a, m = parameters
+        return scan.linear(a, drive(m, xs), state, begin, states=states)
+
 
 def drive(m: Array, xs: Array) -> Array:
     """`M x_t` for all t. A real product per part: half the work of a complex one."""

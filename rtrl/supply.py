@@ -1,0 +1,138 @@
+"""A state as a function of the parameters that it was made with: its derivative is supplied."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, PyTree
+
+import scan
+from rtrl.rows import as_table, has_rows, looked_up, pulled_back, rows, sum_pulled_back
+from rtrl.structure import AbstractStructure, split
+
+
+def supply(
+    structure: AbstractStructure,
+    parameters: PyTree,
+    state: PyTree,
+    sensitivity: PyTree,
+    begin: Bool[Array, ""] | None = None,
+    *,
+    products: bool = False,
+) -> PyTree:
+    """Return `state`, as a function of `parameters` with derivative `sensitivity`.
+
+    Forward it is the identity on `state`. Backward it hands the cotangent on to `state`, adds the
+    cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
+    sensitivity. Whatever is computed from the returned state, by any of JAX's transformations, then
+    has the gradient of the whole past.
+
+    **Arguments:**
+
+    - `structure`: the recurrence's structure.
+    - `parameters`: the parameters of the recurrence, as given to `rtrl.init`.
+    - `state`: the state carried in.
+    - `sensitivity`: its sensitivity, or `rtrl.rows` of a table of them.
+    - `begin`: whether the state is that of a beginning, which has no past, whatever the sensitivity
+      says.
+    - `products`: how `vmap` over environments that share parameters adds up their gradients. By
+      default the rule is for cotangents (`custom_vjp`): one gradient for each, summed entry by
+      entry, which suits hundreds of environments or segments. Otherwise it is for tangents
+      (`custom_jvp`), which JAX transposes into matrix products that sum on the way: several times
+      faster for a few environments, as in an online loop, and slower for hundreds.
+
+    **Returns:**
+
+    `state`.
+    """
+    state, counts = eqx.partition(state, eqx.is_inexact_array)
+    if has_rows(sensitivity):
+        table, index = as_table(sensitivity)
+        affected, _ = split(structure, parameters, table)
+        begin = jnp.zeros((), bool) if begin is None else begin
+        return eqx.combine(_supply_row(structure, affected, state, table, index, begin), counts)
+    affected, _ = split(structure, parameters, sensitivity)
+    if begin is not None:
+        # A sensitivity with a NaN would make the gradient NaN though it is multiplied by zero.
+        sensitivity = structure.reset(begin, sensitivity)
+    # Inside `jax.shard_map` a rule's cotangents have one type: the cast's transpose sums them.
+    affected, state, sensitivity = scan.vary_together(affected, state, sensitivity)
+    rule = _supply_tangents if products else _supply_cotangents
+    return eqx.combine(rule(structure, affected, state, sensitivity), counts)
+
+
+# Arrays are arguments, never closed over: only then does the rule work under jit, vmap, scan and
+# checkpoint. The structure is static, and hashable.
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _supply_cotangents(structure, parameters, state, sensitivity):
+    return state
+
+
+def _supply_forward(structure, parameters, state, sensitivity):
+    return state, (parameters, sensitivity)
+
+
+def _supply_backward(structure, residuals, cotangent):
+    parameters, sensitivity = residuals
+    return pulled_back(structure, parameters, sensitivity, cotangent), cotangent, None
+
+
+_supply_cotangents.defvjp(_supply_forward, _supply_backward)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _supply_tangents(structure, parameters, state, sensitivity):
+    return state
+
+
+@_supply_tangents.defjvp
+def _supply_tangents_jvp(structure, primals, tangents):
+    _, state, sensitivity = primals
+    # The sensitivity's tangent is dropped: it is a constant of the segment.
+    of_parameters, of_state, _ = tangents
+    from_parameters = structure.jvp(sensitivity, of_parameters, state)
+    return state, jax.tree.map(jnp.add, of_state, from_parameters)
+
+
+def _supply_row(structure, parameters, state, table, index, begin):
+    """`supply` from a row of a table; `vmap` over many is one rule for all of them."""
+
+    def of_one(parameters, state, table, index, begin):
+        sensitivity = structure.reset(begin, looked_up(rows(table, index)))
+        return _supply_cotangents(structure, parameters, state, sensitivity)
+
+    of_any = jax.custom_batching.custom_vmap(of_one)
+
+    @of_any.def_vmap
+    def of_many(size, batched, parameters, state, table, index, begin):
+        arguments = parameters, state, table, index, begin
+        if any(jax.tree.leaves((batched[0], batched[2]))):  # not one network, or not one table
+            axes = jax.tree.map(lambda b: 0 if b else None, tuple(batched))
+            supplied = jax.vmap(of_one, axes)(*arguments)
+        else:
+            every = lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape))  # noqa: E731
+            state, index, begin = (
+                jax.tree.map(every, arguments[i], batched[i]) for i in (1, 3, 4)
+            )
+            supplied = _supply_rows(structure, parameters, state, table, index, begin)
+        return supplied, jax.tree.map(lambda _: True, supplied)
+
+    return of_any(parameters, state, table, index, begin)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _supply_rows(structure, parameters, state, table, index, begin):
+    return state
+
+
+def _supply_rows_forward(structure, parameters, state, table, index, begin):
+    return state, (parameters, table, index, begin)
+
+
+def _supply_rows_backward(structure, residuals, cotangents):
+    of_parameters = sum_pulled_back(structure, *residuals, cotangents)
+    return of_parameters, cotangents, None, None, None
+
+
+_supply_rows.defvjp(_supply_rows_forward, _supply_rows_backward)

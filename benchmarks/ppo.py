@@ -20,6 +20,7 @@ CHOICES: dict[str, agents.TBPTT | agents.RTRL | agents.BPTT] = {
     "BPTT": agents.BPTT(),
     "TBPTT(8)": agents.TBPTT(8),
     "RTRL(8)": agents.RTRL(8),
+    "RTRL(8), bfloat16": agents.RTRL(8, storage="bfloat16"),
     "RTRL(16)": agents.RTRL(16),
     "RTRL(32)": agents.RTRL(32),
     "RTRL(8), refreshed": agents.RTRL(8, refresh="epoch"),

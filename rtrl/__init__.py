@@ -12,7 +12,9 @@ from rtrl.diagonal import Diagonal as Diagonal
 from rtrl.products import exact_product as exact_product
 from rtrl.products import rflo_product as rflo_product
 from rtrl.products import snap1_product as snap1_product
+from rtrl.rows import Rounded as Rounded
 from rtrl.rows import Row as Row
+from rtrl.rows import rounded as rounded
 from rtrl.rows import row_axes as row_axes
 from rtrl.rows import rows as rows
 from rtrl.segment import AbstractRecurrence as AbstractRecurrence
@@ -42,6 +44,7 @@ __all__ = [
     "Exact",
     "Parts",
     "RankOne",
+    "Rounded",
     "Row",
     "Shared",
     "SnAp0",
@@ -52,6 +55,7 @@ __all__ = [
     "init",
     "rflo_product",
     "roll",
+    "rounded",
     "row_axes",
     "rows",
     "segment",

@@ -1,10 +1,10 @@
 """Sensitivities that lie in a table, and are looked up one by one where they are used.
 
 A gradient over many segments is the sum of each one's cotangent times its sensitivity. Where the
-sensitivities are picked first and `vmap` goes over them, XLA's CPU compiler writes a gradient of the
-parameters' size for every segment before it adds them up. A loop over the rows of the table adds
-each to the sum while it is in the cache: 0.8 in place of 2.2 ms for 256 segments of 96 complex units
-× 64 inputs.
+sensitivities are picked first and `vmap` goes over them, XLA's CPU compiler writes a gradient of
+the parameters' size for every segment before it adds them up. A loop over the rows of the table
+adds each to the sum while it is in the cache: 0.8 in place of 2.2 ms for 256 segments of 96 complex
+units × 64 inputs.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt16
 
 import scan
 from rtrl._planar import Planar, is_planar
@@ -21,9 +21,9 @@ from rtrl.structure import AbstractStructure
 
 # Rows that one turn of the loop adds: more of them spill out of the registers.
 _TOGETHER = 4
-# How many numbers a row needs for the loop's turns, some 3 µs each, to pay: 96 units × 5 inputs
-# take as long either way.
-_FEWEST_NUMBERS = 1024
+# From how many numbers in a row on the loop's turns, some 3 µs each, are worth it: 256 rows of
+# 1,920 took 0.18 ms at once and 0.22 in the loop, of 3,072 0.48 and 0.19, of 12,288 1.30 and 0.77.
+_FEWEST_NUMBERS = 2048
 
 
 class Row(eqx.Module):
@@ -31,7 +31,7 @@ class Row(eqx.Module):
 
     **Attributes:**
 
-    - `table`: shape `[rows, ...]`, or `None` among the axes of `jax.vmap`.
+    - `table`: shape `[rows, ...]`, an array or `rtrl.Rounded`; `None` among the axes of `jax.vmap`.
     - `index`: which row, or which rows; 0 among the axes of `jax.vmap`.
     """
 
@@ -39,27 +39,65 @@ class Row(eqx.Module):
     index: Any
 
 
-def is_row(leaf: Any) -> bool:
-    """Whether a node of a sensitivity is a row of a table."""
-    return isinstance(leaf, Row)
+class Rounded(eqx.Module):
+    """An array of real numbers in half the memory, to three digits: a bfloat16's bits.
+
+    XLA's CPU compiler turns `astype(bfloat16)` into code for one number at a time. On the bits
+    themselves it makes vector instructions.
+
+    **Attributes:**
+
+    - `bits`: the upper half of each float32's.
+    - `dtype`: of what was rounded.
+    """
+
+    bits: UInt16[Array, "..."]
+    dtype: str = eqx.field(static=True)
+
+    def restored(self) -> Float[Array, "..."]:
+        """The numbers, in the type that they had."""
+        bits = self.bits.astype(jnp.uint32) << 16
+        return jax.lax.bitcast_convert_type(bits, jnp.float32).astype(self.dtype)
+
+
+def rounded(tree: PyTree) -> PyTree:
+    """A sensitivity with `Rounded` in place of its arrays of real numbers, for storing many.
+
+    Its error is up to one part in 256 of each number. `rtrl.segment` and `rtrl.supply` take it in
+    a carry; what they return is not rounded.
+    """
+
+    def of(x: Array) -> Any:
+        if not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize <= 2:
+            return x
+        bits = jax.lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32)
+        return Rounded(((bits + 0x8000) >> 16).astype(jnp.uint16), x.dtype.name)
+
+    return jax.tree.map(of, tree)
+
+
+def is_stored(leaf: Any) -> bool:
+    """Whether a node stands in place of an array, which `looked_up` finds."""
+    return isinstance(leaf, Row | Rounded)
 
 
 def rows(table: PyTree, index: Int[Array, "..."]) -> PyTree:
     """Rows of a table of sensitivities, in place of a sensitivity in a carry.
 
-    They are looked up in `supply`'s backward pass, which under `jax.vmap` over many of them adds up
-    the gradients row by row; see `row_axes`. Everything else looks them up before it begins.
+    For `jax.vmap` over many of them, along `row_axes`: `supply`'s backward pass then adds up their
+    gradients row by row. Of one alone there is no gradient. Whatever else is made of a sensitivity
+    looks it up first.
 
     **Arguments:**
 
-    - `table`: sensitivities, every leaf with a leading axis over rows.
+    - `table`: sensitivities, every array with a leading axis over rows; they may be `rounded`.
     - `index`: which of them; must be in bounds.
 
     **Returns:**
 
-    A pytree like a sensitivity, whose arrays are `Row`s.
+    A pytree like a sensitivity, with `Row`s in place of arrays.
     """
-    return jax.tree.map(lambda leaf: Row(leaf, index), table)
+    return jax.tree.map(lambda leaf: Row(leaf, index), table, is_leaf=is_stored)
 
 
 def row_axes(tree: PyTree) -> PyTree:
@@ -73,24 +111,28 @@ def row_axes(tree: PyTree) -> PyTree:
 
     What `jax.vmap` takes for it in `in_axes`.
     """
-    return jax.tree.map(lambda leaf: Row(None, 0) if is_row(leaf) else 0, tree, is_leaf=is_row)
+    axis = lambda leaf: Row(None, 0) if isinstance(leaf, Row) else 0  # noqa: E731
+    return jax.tree.map(axis, tree, is_leaf=is_stored)
 
 
 def looked_up(tree: PyTree) -> PyTree:
-    """A sensitivity with its rows in the place of `Row`s."""
-    at = lambda row: row.table.at[row.index].get(mode="promise_in_bounds")  # noqa: E731
-    return jax.tree.map(lambda x: at(x) if is_row(x) else x, tree, is_leaf=is_row)
+    """A sensitivity with arrays in place of what `rows` and `rounded` have put there."""
+
+    def found(leaf: Any) -> Any:
+        if isinstance(leaf, Row):
+            pick = lambda x: x.at[leaf.index].get(mode="promise_in_bounds")  # noqa: E731
+            leaf = jax.tree.map(pick, leaf.table)
+        return leaf.restored() if isinstance(leaf, Rounded) else leaf
+
+    return jax.tree.map(found, tree, is_leaf=is_stored)
 
 
-def has_rows(tree: PyTree) -> bool:
-    """Whether a sensitivity is to be looked up."""
-    return any(is_row(leaf) for leaf in jax.tree.leaves(tree, is_leaf=is_row))
-
-
-def as_table(tree: PyTree) -> tuple[PyTree, Int[Array, "..."]]:
-    """`(table, index)` of what `rows` has made."""
-    index = next(leaf.index for leaf in jax.tree.leaves(tree, is_leaf=is_row))
-    return jax.tree.map(lambda row: row.table, tree, is_leaf=is_row), index
+def as_table(tree: PyTree) -> tuple[PyTree, Int[Array, "..."]] | None:
+    """`(table, index)` of what `rows` has made; `None` of any other sensitivity."""
+    leaves = [x for x in jax.tree.leaves(tree, is_leaf=is_stored) if isinstance(x, Row)]
+    if not leaves:
+        return None
+    return jax.tree.map(lambda row: row.table, tree, is_leaf=is_stored), leaves[0].index
 
 
 def pulled_back(
@@ -101,8 +143,9 @@ def pulled_back(
     A structure states one rule, for tangents. It is linear, so that its transpose needs no values:
     `like` only gives the parameters' shapes, and the two rules cannot come to differ.
     """
+    state = jax.tree.map(jnp.asarray, cotangent)  # its shapes and dtypes
     (of_parameters,) = jax.linear_transpose(
-        lambda tangent: structure.jvp(sensitivity, tangent, cotangent), like
+        lambda tangent: structure.jvp(sensitivity, tangent, state), like
     )(cotangent)
     return of_parameters
 
@@ -127,8 +170,8 @@ def sum_pulled_back(
     like = jax.tree.map(lambda p: jax.ShapeDtypeStruct(p.shape, p.dtype), parameters)
 
     def of_row(table, index, begin, cotangent):
-        row = jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), table)
-        return pulled_back(structure, like, structure.reset(begin, row), cotangent)
+        sensitivity = structure.reset(begin, looked_up(rows(table, index)))
+        return pulled_back(structure, like, sensitivity, cotangent)
 
     def at_once(table, *of_rows):
         each = jax.vmap(of_row, (None, 0, 0, 0))(table, *of_rows)

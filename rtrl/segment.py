@@ -141,8 +141,8 @@ def segment(
     - `recurrence`: the recurrence.
     - `parameters`: its parameters, and whatever else its `states` needs: what `rtrl.init` was given
       to make the sensitivity.
-    - `carry`: `(state, sensitivity)` at the segment's start; the sensitivity may be `rtrl.rows` of
-      a table.
+    - `carry`: `(state, sensitivity)` at the segment's start; see `rtrl.rows` and `rtrl.rounded` for
+      what may stand in place of the sensitivity.
     - `xs`: inputs; every leaf has a leading time axis.
     - `begin`: shape `[time]`, or `None` for no episode border.
     - `products`: see `rtrl.supply`.
@@ -177,7 +177,13 @@ def segment(
     # through those derivatives too, only to be thrown away at the carry.
     parameters, start, inputs = _constant((parameters, start, (xs, states)))
     sensitivity = roll(
-        recurrence.structure, surrogate_end, parameters, start, looked_up(sensitivity), inputs, begin
+        recurrence.structure,
+        surrogate_end,
+        parameters,
+        start,
+        looked_up(sensitivity),
+        inputs,
+        begin,
     )
     return jax.lax.stop_gradient((recurrence.end_state(states), sensitivity)), states
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 import scan
-from rtrl.rows import as_table, has_rows, looked_up, pulled_back, rows, sum_pulled_back
+from rtrl.rows import as_table, is_stored, looked_up, pulled_back, rows, sum_pulled_back
 from rtrl.structure import AbstractStructure, split
 
 
@@ -33,7 +33,7 @@ def supply(
     - `structure`: the recurrence's structure.
     - `parameters`: the parameters of the recurrence, as given to `rtrl.init`.
     - `state`: the state carried in.
-    - `sensitivity`: its sensitivity, or `rtrl.rows` of a table of them.
+    - `sensitivity`: its sensitivity; or `rtrl.rows` of a table of them, or `rtrl.rounded`.
     - `begin`: whether the state is that of a beginning, which has no past, whatever the sensitivity
       says.
     - `products`: how `vmap` over environments that share parameters adds up their gradients. By
@@ -46,13 +46,14 @@ def supply(
 
     `state`.
     """
+    hollow = jax.tree.map(lambda _: True, sensitivity, is_leaf=is_stored)
+    affected, _ = split(structure, parameters, hollow)
     state, counts = eqx.partition(state, eqx.is_inexact_array)
-    if has_rows(sensitivity):
-        table, index = as_table(sensitivity)
-        affected, _ = split(structure, parameters, table)
+    in_table = as_table(sensitivity)
+    if in_table is not None:
         begin = jnp.zeros((), bool) if begin is None else begin
-        return eqx.combine(_supply_row(structure, affected, state, table, index, begin), counts)
-    affected, _ = split(structure, parameters, sensitivity)
+        return eqx.combine(_supply_row(structure, affected, state, *in_table, begin), counts)
+    sensitivity = looked_up(sensitivity)
     if begin is not None:
         # A sensitivity with a NaN would make the gradient NaN though it is multiplied by zero.
         sensitivity = structure.reset(begin, sensitivity)
@@ -105,16 +106,14 @@ def _supply_row(structure, parameters, state, table, index, begin):
     of_any = jax.custom_batching.custom_vmap(of_one)
 
     @of_any.def_vmap
-    def of_many(size, batched, parameters, state, table, index, begin):
-        arguments = parameters, state, table, index, begin
+    def of_many(size, batched, *arguments):
+        parameters, state, table, index, begin = arguments
         if any(jax.tree.leaves((batched[0], batched[2]))):  # not one network, or not one table
             axes = jax.tree.map(lambda b: 0 if b else None, tuple(batched))
             supplied = jax.vmap(of_one, axes)(*arguments)
         else:
             every = lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape))  # noqa: E731
-            state, index, begin = (
-                jax.tree.map(every, arguments[i], batched[i]) for i in (1, 3, 4)
-            )
+            state, index, begin = (jax.tree.map(every, arguments[i], batched[i]) for i in (1, 3, 4))
             supplied = _supply_rows(structure, parameters, state, table, index, begin)
         return supplied, jax.tree.map(lambda _: True, supplied)
 
@@ -131,7 +130,8 @@ def _supply_rows_forward(structure, parameters, state, table, index, begin):
 
 
 def _supply_rows_backward(structure, residuals, cotangents):
-    of_parameters = sum_pulled_back(structure, *residuals, cotangents)
+    parameters, table, index, begin = residuals
+    of_parameters = sum_pulled_back(structure, parameters, table, index, begin, cotangents)
     return of_parameters, cotangents, None, None, None
 
 

@@ -97,7 +97,9 @@ def linear(
     if states is not None:
         known = jax.lax.stop_gradient(jnp.asarray(states, dtype))
         if known.shape != b.shape:
-            raise ValueError(f"`states` (shape {known.shape}) must have the shape of `b` {b.shape}.")
+            raise ValueError(
+                f"`states` (shape {known.shape}) must have the shape of `b` {b.shape}."
+            )
         return _known(*vary_together(a, b, h0, begin, known), reverse, method)
     return _linear(*vary_together(a, b, h0, begin), reverse, method)
 

@@ -60,6 +60,9 @@ class GradientOptions:
     unroll where that is the algorithm's (rtrl)."""
     refresh: Literal["never", "epoch"] | None = None
     """When sensitivities are recomputed with the new parameters (rtrl); never by default."""
+    storage: Literal["full", "bfloat16"] | None = None
+    """How the sensitivities of a rollout's segments are kept (rtrl): full by default, or with three
+    digits in half the memory."""
 
     def make(self, usual: Gradient) -> Gradient:
         """Return the choice, from the algorithm's usual one where that is of the same kind.
@@ -68,8 +71,8 @@ class GradientOptions:
 
         `ValueError` for an option that it does not have.
         """
-        names = {"rtrl": ("segment", "refresh"), "tbptt": ("segment",), "bptt": ()}
-        given = {name: getattr(self, name) for name in ("segment", "refresh")}
+        names = {"rtrl": ("segment", "refresh", "storage"), "tbptt": ("segment",), "bptt": ()}
+        given = {name: getattr(self, name) for name in names["rtrl"]}
         given = {name: value for name, value in given.items() if value is not None}
         for name in given:
             if name not in names[self.gradient]:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 import rtrl
-from agents.learning.segments import from_segments, take, to_segments, to_starts
+from agents.learning.segments import from_segments, take, to_segments
 from agents.parallel import with_own_copy
 
 
@@ -73,6 +73,10 @@ class AbstractGradient(abc.ABC):
         `(end, starts)`: the carry after the rollout, `[env, ...]`, and those at the segments'
         starts as `to_segments` orders them, `[segment, ...]`.
         """
+
+    def stored(self, carry: PyTree) -> PyTree:
+        """Return what is kept of the carry at a segment's start; `run` takes it in its place."""
+        return carry
 
     def chosen(self, carries: PyTree, indices: Int[Array, "groups rows"]) -> PyTree:
         """Return the carries of some segments, for `outputs`; see `take`."""
@@ -144,19 +148,22 @@ def along(
         starts = jax.tree.map(
             lambda table, x: jax.lax.dynamic_update_index_in_dim(table, x, number, 1),
             starts,
-            carry,
+            gradient.stored(carry),
         )
         run = lambda c, i: gradient.run(network, c, i)[0]  # noqa: E731
         return (jax.vmap(run, (0, 1))(carry, piece), starts), None
 
-    tables = jax.tree.map(lambda x: jnp.zeros((envs, count, *x.shape[1:]), x.dtype), carry)
+    # A function of its own, since JAX remembers what it traced by the function.
+    like = jax.eval_shape(lambda carry: gradient.stored(carry), carry)
+    tables = jax.tree.map(lambda x: jnp.zeros((envs, count, *x.shape[1:]), x.dtype), like)
     (end, starts), _ = jax.lax.scan(advance, (carry, tables), (jnp.arange(count), pieces))
     return end, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), starts)
 
 
 def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-    """Return outputs `[time, segment, ...]` for inputs alike, from carries `[segment, ...]`, or from
-    what `gradient.chosen` returned.
+    """Return outputs `[time, segment, ...]` for inputs alike.
+
+    `starts` are carries `[segment, ...]`, or what `gradient.chosen` returned.
     """
 
     def run(network: Any, starts: PyTree, inputs: PyTree) -> PyTree:

@@ -126,6 +126,9 @@ class RTRL(AbstractOnlineGradient):
     """Steps of a segment; `None` for those of a whole rollout."""
     refresh: Literal["never", "epoch", "published"] = "never"
     """When sensitivities are recomputed with the new parameters."""
+    storage: Literal["full", "bfloat16"] = "full"
+    """How the sensitivities of a rollout's segments are kept: as they are, or with three digits in
+    half the memory. Those that are carried on from step to step are never rounded."""
 
     def __post_init__(self):
         fit_fields(self)
@@ -165,6 +168,12 @@ class RTRL(AbstractOnlineGradient):
         end, starts = _stored(states)
         return (end, end_sensitivity), (starts, sensitivities)
 
+    def stored(self, carry: PyTree) -> PyTree:
+        if self.storage == "full":
+            return carry
+        state, sensitivity = carry
+        return state, rtrl.rounded(sensitivity)
+
     def chosen(self, carries: PyTree, indices: Int[Array, "groups rows"]) -> PyTree:
         """Return some segments' states; their sensitivities are only looked up row by row."""
         if split_over_devices():  # where a table in parts has no rows of its own
@@ -189,7 +198,8 @@ class RTRL(AbstractOnlineGradient):
                 return fresh
             pieces = to_segments(inputs, self.segment_length(len(inputs.begin)))
             first = jax.tree.map(lambda x: x[:1], pieces)
-            return jax.vmap(lambda c, i: self.run(network, c, i)[0], (0, 1))(fresh, first)
+            shifted = jax.vmap(lambda c, i: self.run(network, c, i)[0], (0, 1))(fresh, first)
+            return self.stored(shifted)
 
         return jax.lax.cond(jnp.asarray(epoch) > 0, recomputed, lambda _: starts, network)
 

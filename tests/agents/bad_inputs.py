@@ -231,6 +231,10 @@ CALLS = {
         lambda: RTRL(refresh=True),
         "`refresh` (=True) must be one of never, epoch, published.",
     ),
+    "RTRL(storage)": (
+        lambda: RTRL(storage="half"),
+        "`storage` (='half') must be one of full, bfloat16.",
+    ),
     "TBPTT(inf)": (lambda: TBPTT(float("inf")), "`length` (=inf) must be a whole number."),
     "UORO('x')": (lambda: UORO(seed="x"), "`seed` (='x') must be a whole number"),
     "UORO(-1)": (lambda: UORO(seed=-1), "`seed` (=-1) must be a whole number"),

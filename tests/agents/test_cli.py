@@ -51,11 +51,11 @@ def test_every_option_of_the_algorithm_is_passed_on():
     given += " --previous-action True --previous-reward --normalize-reward --anneal --steps 1e5"
     given += " --env RepeatFirst --env-options decks=2 --memory lru --hidden 6 --layers 2"
     given += " --credit exact --memory-options r_min=0.5 --memory-options outputs=3"
-    assert build(f"{given} --gradient rtrl --segment 4 --refresh epoch") == PPO(
+    assert build(f"{given} --gradient rtrl --segment 4 --refresh epoch --storage bfloat16") == PPO(
         env="RepeatFirst",
         env_options={"decks": 2},
         memory=zoo.spec("lru", hidden=6, layers=2, credit="exact", r_min=0.5, outputs=3),
-        gradient=RTRL(segment=4, refresh="epoch"),
+        gradient=RTRL(segment=4, refresh="epoch", storage="bfloat16"),
         anneal_steps=100_000,
         **numbers,
         **switches,
@@ -100,7 +100,7 @@ def test_gradients(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["bptt --segment 8", "bptt --refresh never", "tbptt --refresh epoch", "bptt --credit exact"],
+    ["bptt --segment 8", "bptt --refresh never", "tbptt --storage full", "bptt --credit exact"],
 )
 def test_options_that_a_gradient_does_not_have(text):
     gradient, flag, _ = text.split()

@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 import zoo
 from agents import BPTT, RTRL, TBPTT
 from agents.learning.credit import along, outputs
-from agents.learning.segments import to_segments
+from agents.learning.segments import take, to_segments
 from agents.networks import Inputs, Recurrent, actor_critic
 
 TIME, ENVS = 12, 3
@@ -48,13 +48,17 @@ def loss_gradient(gradient, net):
     """Of a fixed loss over the tape from a beginning, by the mechanism that algorithms use."""
     weight = jnp.asarray(np.random.default_rng(1).normal(size=(TIME, ENVS)))
     segment = gradient.segment_length(TIME)
+    order_of_each = np.tile(np.arange(TIME // segment), (ENVS, 1))
 
     @eqx.filter_jit
     @eqx.filter_grad
     def of(net):
         starts = along(gradient, net, start(gradient, net), tape())[1]
-        inputs, weights = to_segments((tape(), weight), segment)
-        policy, value = outputs(gradient, net, jax.lax.stop_gradient(starts), inputs)
+        # As in a minibatch: some segments of every environment, in any order.
+        order = jnp.asarray(np.random.default_rng(2).permuted(order_of_each, axis=1))
+        inputs, weights = take(to_segments((tape(), weight), segment), order, axis=1)
+        chosen = gradient.chosen(jax.lax.stop_gradient(starts), order)
+        policy, value = outputs(gradient, net, chosen, inputs)
         return jnp.sum(weights * (value + policy.logits.sum(-1)) ** 2)
 
     return of(net)
@@ -185,3 +189,21 @@ def test_bad_gradients_are_named(unhooked):
         RTRL(4).segment_length(18)
     with pytest.raises(ValueError, match=r"`refresh` \(='always'\) must be one of never, epoch"):
         RTRL(refresh="always")  # pyright: ignore[reportArgumentType]
+
+
+def test_sensitivities_in_half_the_memory_give_nearly_the_same_gradient():
+    net = network("rtu")
+    full, half = (loss_gradient(RTRL(4, storage=storage), net) for storage in ("full", "bfloat16"))
+    flat = lambda tree: np.concatenate([x.ravel() for x in jax.tree.leaves(tree)])  # noqa: E731
+    difference = flat(half.memory) - flat(full.memory)
+    assert 0 < np.linalg.norm(difference) < 2**-8 * np.linalg.norm(flat(full.memory))
+    np.testing.assert_array_equal(flat(half.head), flat(full.head))
+
+    carries, sizes = {}, {}
+    for storage in ("full", "bfloat16"):
+        gradient = RTRL(4, storage=storage)
+        carries[storage], starts = along(gradient, net, start(gradient, net), tape())
+        sizes[storage] = sum(x.nbytes for x in jax.tree.leaves(starts[1]))
+    # What is carried on to the next rollout is not rounded.
+    jax.tree.map(np.testing.assert_array_equal, carries["full"], carries["bfloat16"])
+    assert sizes["full"] == 4 * sizes["bfloat16"]  # of float64

@@ -82,6 +82,22 @@ def test_values_and_gradients_equal_the_loop(
         np.testing.assert_allclose(mine / size, theirs / size, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_states_that_are_known_are_differentiated_without_being_computed_again(reverse):
+    a, b, h0, begin, weight = case(0, 7, (3,), True, True)
+    known = scan.linear(a, b, h0, begin, reverse=reverse)
+
+    def loss(a, b, h0, states):
+        h = scan.linear(a, b, h0, begin, reverse=reverse, states=states)
+        return jnp.sum((weight * h).real + jnp.abs(h) ** 2)
+
+    of = jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2)))
+    got, want = of(a, b, h0, known), of(a, b, h0, None)
+    jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-12), got, want)
+    again = jax.make_jaxpr(lambda *x: scan.linear(*x, begin, states=known))(a, b, h0)
+    assert "while" not in str(again) and " scan[" not in str(again)
+
+
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_all_eight_reset_patterns(method):
@@ -164,12 +180,15 @@ def test_the_backward_pass_stores_coefficients_and_states_only():
         (((2, 3), (5, 3)), {}, r"`a` \(shape \(2, 3\)\) must broadcast to \(5, 3\)"),
         (((3,), (5, 3), (2,)), {}, r"`h0` \(shape \(2,\)\) must broadcast to \(3,\)"),
         (((3,), (5, 3), (3,)), {"begin": (4,)}, r"`begin` \(shape \(4,\)\) must have the leading"),
+        (((3,), (5, 3)), {"states": (4, 3)}, r"`states` \(shape \(4, 3\)\) must have the"),
         (((3,), (5, 3)), {"method": "magic"}, "`method` \\(='magic'\\) must be one of auto, seq"),
     ],
 )
 def test_bad_input_is_named(arguments, options, message):
     if "begin" in options:
         options = {"begin": jnp.zeros(options["begin"], bool)}
+    if "states" in options:
+        options = {"states": jnp.ones(options["states"])}
     with pytest.raises(ValueError, match=message):
         scan.linear(*(jnp.ones(shape) for shape in arguments), **options)
 

@@ -26,7 +26,8 @@ def exact_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
     Shape `[hidden, gates]`.
     """
     hidden, gates, width = matrix.shape
-    return (matrix.reshape(hidden * gates, width) @ h).reshape(hidden, gates)
+    # Transposed, so that a loop can do that once: see `scan.hoisted`.
+    return (h @ matrix.reshape(hidden * gates, width).T).reshape(hidden, gates)
 
 
 def snap1_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:

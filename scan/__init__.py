@@ -9,6 +9,7 @@ from scan.associative import resettable as resettable
 from scan.blocks import blocks as blocks
 from scan.chunks import delta_rule as delta_rule
 from scan.chunks import outer_products as outer_products
+from scan.hoisted import hoisted as hoisted
 from scan.linear import linear as linear
 from scan.newton import Report as Report
 from scan.newton import newton as newton
@@ -22,6 +23,7 @@ __all__ = [
     "blocks",
     "chunks_or_states",
     "delta_rule",
+    "hoisted",
     "linear",
     "loop_or_tree",
     "newton",

@@ -58,9 +58,11 @@ class MGU(AbstractDenseCell):
         self, state: Float[Array, " hidden"], x: Float[Array, " inputs"], recurrent: Recurrent
     ) -> Float[Array, " hidden"]:
         """`h'`."""
-        drive_f, drive_n = (rtrl.exact_product(self.w, x) + self.b).T
-        f = jax.nn.sigmoid(drive_f + recurrent(self.u_f, state)[:, 0])
-        n = jnp.tanh(drive_n + recurrent(self.u_n, f * state)[:, 0])
+        # Apart: a CPU multiplies by two matrices of 256 columns in two thirds of the time that one
+        # of 512 takes, and the gradient does not put together what the gates take apart.
+        drive_f, drive_n = (rtrl.exact_product(self.w[:, i : i + 1], x)[:, 0] for i in range(2))
+        f = jax.nn.sigmoid(drive_f + self.b[:, 0] + recurrent(self.u_f, state)[:, 0])
+        n = jnp.tanh(drive_n + self.b[:, 1] + recurrent(self.u_n, f * state)[:, 0])
         return (1 - f) * state + f * n
 
 

@@ -43,8 +43,14 @@ class AbstractNonlinearCell(AbstractCell):
             return solved(scan.newton, updated, parameters, state, xs, begin, **options)[0]
         if method == "auto" and self.coupling == "units" and is_of_units(state):
             return solved(scan.nonlinear, updated, parameters, state, xs, begin)
-        initial = parameters.init_state()
-        return scan.sequential(parameters.update, state, xs, begin, initial=initial)[1]
+        step = parameters.update
+        if method == "auto":
+            arrays, static = eqx.partition(parameters, eqx.is_array)
+            step = scan.hoisted(
+                lambda arrays, state, x: updated(eqx.combine(arrays, static), state, x),
+                *(arrays, state, xs),
+            )
+        return scan.sequential(step, state, xs, begin, initial=parameters.init_state())[1]
 
 
 def solved(

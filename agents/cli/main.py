@@ -27,6 +27,7 @@ from agents.cli.envs import Envs
 from agents.cli.evaluate import Evaluate
 from agents.cli.experiment import Experiment
 from agents.cli.leaderboard import Leaderboard
+from agents.cli.loops import compile_loops_whole
 from agents.cli.play import Play
 from agents.cli.sweep import Sweep, parse_sweep
 from agents.cli.train import train_command, untold_train_command
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Modules are a million objects: to look through them at every so many, and once more after
         # `--help`, would be a fifth of the time that it takes.
         gc.disable()
+        compile_loops_whole()
     try:
         if _greets(words, told.progress, errors):
             errors.print(f"trace-zoo {version()}: {words[0]} …", markup=False, highlight=False)

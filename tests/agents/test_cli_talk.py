@@ -1,6 +1,7 @@
 """What the command line says of itself and of what it left behind, and where it keeps programs."""
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -29,6 +30,20 @@ def test_the_program_calls_itself_what_it_was_called(called, name, monkeypatch, 
     with pytest.raises(SystemExit):
         main(["--help"])
     assert f"usage: {name} " in capsys.readouterr().out
+
+
+def test_a_process_of_its_own_has_loops_compiled_whole(monkeypatch, capsys):
+    whole = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=10000000"
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/x")
+    assert main(["cells"]) == 0  # in a process of somebody else
+    assert os.environ["XLA_FLAGS"] == "--xla_dump_to=/x"
+    monkeypatch.setattr(sys, "argv", ["trace-zoo", "cells"])
+    assert main() == 0
+    assert os.environ["XLA_FLAGS"] == f"--xla_dump_to=/x {whole}"
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small=1")
+    assert main() == 0
+    assert os.environ["XLA_FLAGS"] == "--xla_backend_extra_options=xla_cpu_small=1"
+    assert "rtu" in capsys.readouterr().out
 
 
 @pytest.fixture

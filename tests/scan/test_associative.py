@@ -32,8 +32,8 @@ def product_element(rng, time=()):
 
 
 MONOIDS = {
-    "affine": (affine, affine_element, (jnp.ones(2), jnp.zeros(2))),
-    "product": (product, product_element, jnp.eye(2)),
+    "affine": (affine, affine_element, (np.ones(2), np.zeros(2))),
+    "product": (product, product_element, np.eye(2)),
 }
 solve = jax.jit(scan.associative, static_argnums=0, static_argnames="reverse")
 every_monoid = pytest.mark.parametrize("name", MONOIDS)
@@ -96,7 +96,7 @@ def test_all_eight_reset_patterns(name, carried, reverse):
     rng = np.random.default_rng(1)
     elements, initial = element(rng, (3,)), element(rng) if carried else None
     for begin in itertools.product([False, True], repeat=3):
-        got = solve(combine, elements, jnp.array(begin), initial=initial, reverse=reverse)
+        got = solve(combine, elements, jnp.asarray(begin), initial=initial, reverse=reverse)
         assert_close(got, loop(combine, elements, begin, initial, reverse))
 
 

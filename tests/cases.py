@@ -217,6 +217,18 @@ KINDS = tuple(
         *("transformer", "qrnn", "stack", "stack-exact"),
     )
 )
+# And of what differentiates in a way of its own: blocks, a front, stabilizers, products in chunks.
+# What other cells define is an update and a readout; everything that is made of them is a kind's.
+RULED = tuple(
+    case
+    for case in CELLS
+    if case in KINDS
+    or case.name
+    in (
+        *("block_diagonal", "elstm", "fronted", "mlstm", "rwkv"),
+        *("deltanet", "delta_product"),
+    )
+)
 # For the quick tests of what all cells inherit.
 FEWER = ("rtu",)
 

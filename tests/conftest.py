@@ -110,7 +110,7 @@ def _row(item) -> str | None:
 
 # Linux lends a process 65,530 maps of memory, XLA takes some for every compiled program, and a
 # process that has none left crashes in the compiler.
-_MOST_MAPS = 30_000
+_MOST_MAPS = 45_000
 _TESTS_BETWEEN_LOOKS = 10
 _finished = 0
 

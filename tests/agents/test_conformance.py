@@ -212,13 +212,15 @@ def test_an_evaluation_is_of_the_first_episode_of_each_environment(case):
     )
     reset_key, key = jax.random.split(key)
     state = jax.jit(lambda k: actor.reset(policy.behavior, episodes, key=k))(reset_key)
-    step = jax.jit(lambda s, k: actor.step(policy.behavior, s, k))
+    step = jax.jit(
+        lambda s, number: actor.step(policy.behavior, s, jax.random.fold_in(key, number))
+    )
     returns, lengths = np.full((2, episodes), np.nan)
     for number in range(4):
-        state, taken = step(state, jax.random.fold_in(key, number))
+        state, taken = step(state, number)
         first = np.asarray(taken.done) & np.isnan(returns)
-        returns[first] = taken.episode_return[first]
-        lengths[first] = taken.episode_length[first]
+        returns[first] = np.asarray(taken.episode_return)[first]
+        lengths[first] = np.asarray(taken.episode_length)[first]
     np.testing.assert_array_equal(played["returns"], returns)
     np.testing.assert_array_equal(played["lengths"], lengths)
     assert len(set(lengths)) > 1

@@ -122,11 +122,11 @@ def test_longer_sequences_in_chunks(name, reverse, seed):
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_without_begin(reverse):
-    elements, initial = jnp.arange(1.0, 6.0), jnp.array(10.0)
+    elements, initial = np.arange(1.0, 6.0), np.array(10.0)
     combine = lambda earlier, later: earlier + later  # noqa: E731
-    got = scan.associative(combine, elements, reverse=reverse)
+    got = solve(combine, elements, reverse=reverse)
     np.testing.assert_array_equal(got, [15, 14, 12, 9, 5] if reverse else [1, 3, 6, 10, 15])
-    got = scan.associative(combine, elements, initial=initial, reverse=reverse)
+    got = solve(combine, elements, initial=initial, reverse=reverse)
     np.testing.assert_array_equal(got, [25, 24, 22, 19, 15] if reverse else [11, 13, 16, 20, 25])
 
 

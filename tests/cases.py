@@ -117,7 +117,7 @@ CELLS = (
     CellCase("ffm", _with(zoo.FFM, traces=3, contexts=2), diagonal=False),
     CellCase("ffm-hadamard", _with(zoo.FFM, traces=3, contexts=2, hadamard=True), diagonal=False),
     CellCase("fwp", _with(zoo.FWP, keys=3), diagonal=False, growth=(1e5, 2)),
-    CellCase("gtrxl", _with(zoo.GTrXL, depth=2, window=3), diagonal=False, reachable=_finite),
+    CellCase("gtrxl", _with(zoo.GTrXL, window=3), diagonal=False, reachable=_finite),
     CellCase("indrnn", _with(zoo.IndRNN, activation="tanh")),
     CellCase(
         "linear_attention",

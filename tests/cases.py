@@ -117,7 +117,7 @@ CELLS = (
     CellCase("ffm", _with(zoo.FFM, traces=3, contexts=2), diagonal=False),
     CellCase("ffm-hadamard", _with(zoo.FFM, traces=3, contexts=2, hadamard=True), diagonal=False),
     CellCase("fwp", _with(zoo.FWP, keys=3), diagonal=False, growth=(1e5, 2)),
-    CellCase("gtrxl", _with(zoo.GTrXL, depth=2, window=3), diagonal=False, reachable=_finite),
+    CellCase("gtrxl", _with(zoo.GTrXL, window=3), diagonal=False, reachable=_finite),
     CellCase("indrnn", _with(zoo.IndRNN, activation="tanh")),
     CellCase(
         "linear_attention",
@@ -215,6 +215,18 @@ KINDS = tuple(
     in (
         *("rtu", "rtu-nonlinear", "mingru", "gru", "ffm", "dnc", "monoid"),
         *("transformer", "qrnn", "stack", "stack-exact"),
+    )
+)
+# And of what differentiates in a way of its own: blocks, a front, stabilizers, products in chunks.
+# What other cells define is an update and a readout; everything that is made of them is a kind's.
+RULED = tuple(
+    case
+    for case in CELLS
+    if case in KINDS
+    or case.name
+    in (
+        *("block_diagonal", "elstm", "fronted", "mlstm", "rwkv"),
+        *("deltanet", "delta_product"),
     )
 )
 # For the quick tests of what all cells inherit.

@@ -125,4 +125,6 @@ def policy_of(agent: AbstractAgent, state: Any, seed: int = 0) -> Policy:
     seeds = state.iteration.shape[0]
     if not 0 <= seed < seeds:
         raise ValueError(f"`seed` (={seed}) must be in 0 … {seeds - 1}: the run has {seeds} seeds.")
-    return agent.policy(jax.tree.map(lambda x: x[seed], state.learner))
+    # One program, which an index for each array would not be.
+    pick = jax.jit(lambda learner, seed: jax.tree.map(lambda x: x[seed], learner))
+    return agent.policy(pick(state.learner, seed))

@@ -1,11 +1,13 @@
 """What tests of agents share: programs that are compiled once, and interrupted runs."""
 
 import os
+import shutil
 import signal
 
 import jax
 import numpy as np
 import pytest
+from filelock import FileLock
 from jax.experimental.compilation_cache import compilation_cache
 
 from agents.cli import main
@@ -40,14 +42,24 @@ def steered_t_maze():
 
 @pytest.fixture(scope="package")
 def trained(tmp_path_factory):
-    """The folder of a small run of two seeds, with JAX's usual types; tests only read it."""
-    folder = tmp_path_factory.mktemp("runs") / "demo"
-    before = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", False)
-    try:
-        assert main([*SMALL_TRAINING, str(folder)]) == 0
-    finally:
-        jax.config.update("jax_enable_x64", before)
+    """The folder of a small run of two seeds, with JAX's usual types; tests only read it.
+
+    One worker trains, and every one has a copy: tracing and compiling take four seconds.
+    """
+    root, folder = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("runs") / "demo"
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # the session's, which the workers share
+    shared, done = root / "demo", root / "demo is done"
+    with FileLock(root / "demo.lock"):
+        if not done.exists():
+            before = jax.config.read("jax_enable_x64")
+            jax.config.update("jax_enable_x64", False)
+            try:
+                assert main([*SMALL_TRAINING, str(shared)]) == 0
+            finally:
+                jax.config.update("jax_enable_x64", before)
+            done.touch()
+    shutil.copytree(shared, folder)
     return folder
 
 

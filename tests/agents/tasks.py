@@ -1,16 +1,19 @@
 """Environments in which everything is known beforehand."""
 
 import contextlib
+import dataclasses
 import shlex
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment, EnvParams, EnvState
 
 from agents.envs import registry
+from agents.envs.diagnostics.t_maze import EnvState as MazeState
 from agents.envs.diagnostics.t_maze import TMaze
 
 
@@ -114,6 +117,41 @@ class SteeredTMaze(TMaze):
 
     def step_env(self, key, state, action, params):
         return super().step_env(key, state, jnp.argmax(action), params)
+
+
+@struct.dataclass
+class PoisonableState(MazeState):
+    poisoned: Any
+
+
+def poisonable(agent):
+    """The agent in its T-maze, with a state in which rewards are not a number: see `poisoned`."""
+    env, params = agent.environment
+
+    class Poisonable(type(env)):
+        def reset_env(self, key, params):
+            seen, state = super().reset_env(key, params)
+            return seen, PoisonableState(**vars(state), poisoned=jnp.bool_(False))
+
+        def step_env(self, key, state, action, params):
+            poisoned = state.poisoned
+            seen, state, reward, ended, info = super().step_env(key, state, action, params)
+            state = PoisonableState(**vars(state), poisoned=poisoned)
+            return seen, state, jnp.where(poisoned, jnp.nan, reward), ended, info
+
+    env = Poisonable(length=env.length), params
+    return dataclasses.replace(agent, env=env, env_options={})
+
+
+def poisoned(state):
+    """An agent's state, with the rewards of the present episodes poisoned."""
+
+    def switch(path, leaf):
+        if "poisoned" not in jax.tree_util.keystr(path):
+            return leaf
+        return jax.device_put(np.ones(leaf.shape, bool), leaf.sharding)
+
+    return jax.tree_util.tree_map_with_path(switch, state)
 
 
 STEERED = "steered_t_maze"

@@ -67,12 +67,12 @@ def test_a_memory_begins_anew_after_either_end_of_an_episode(length, limit, ends
         np.testing.assert_array_equal(rollout.episode_length[:, env], count)
         np.testing.assert_array_equal(rollout.terminated[:, env], (count == 4) & ends[0])
         np.testing.assert_array_equal(rollout.truncated[:, env], (count == 4) & ends[1])
-    rewards = np.array([Tape.reward(jnp.int32(t)) for t in count])
+    rewards = np.asarray(jax.jit(jax.vmap(Tape.reward))(count.astype(np.int32)))
     np.testing.assert_array_equal(rollout.reward[:, 0], rewards)
     # What was seen is what led to the step; the reward before it is the last one.
     np.testing.assert_array_equal(rollout.inputs.observation[1:4, 0, 1], [4, 5, 6])
     np.testing.assert_array_equal(rollout.inputs.reward[1:, 0], rewards[:-1])
-    statistics = episode_statistics(rollout)
+    statistics = jax.jit(episode_statistics)(rollout)
     np.testing.assert_allclose(statistics["return"], rewards[:4].sum(), rtol=1e-6)
     assert (statistics["length"], statistics["episodes"]) == (4, 6)
 
@@ -166,13 +166,19 @@ def test_actions_outside_the_space_are_clipped_for_the_environment_only():
 
     env, params = envs.make("Pendulum-v1")
     actor, behavior = Actor(env, params), Loud()
-    state = actor.reset(behavior, 1, key=KEY)
-    _, loud = actor.step(behavior, state, KEY)
+
+    @jax.jit
+    def run(key):
+        state = actor.reset(behavior, 1, key=key)
+        _, loud = actor.step(behavior, state, key)
+        bound = jnp.full((1, 1), env.action_space(params).high)
+        *_, reward, _, _, _ = jax.vmap(env.step, (None, 0, 0, None))(
+            key, state.env_state, bound, params
+        )
+        return loud, reward
+
+    loud, reward = run(KEY)
     assert loud.action.item() == 100
-    bound = jnp.full((1, 1), env.action_space(params).high)
-    *_, reward, _, _, _ = jax.vmap(env.step, (None, 0, 0, None))(
-        KEY, state.env_state, bound, params
-    )
     np.testing.assert_allclose(loud.reward, reward, rtol=1e-6)
 
 

@@ -22,16 +22,19 @@ BOX = spaces.Box(-1.0, 1.0, (3,))
 
 def network(memory, observation=BOX, **options):
     sizes = {"encoder_size": 0, "head_size": 4} | options
-    return actor_critic(observation, spaces.Discrete(2), memory, **sizes, key=jax.random.key(0))
+    make = lambda key: actor_critic(  # noqa: E731
+        observation, spaces.Discrete(2), memory, **sizes, key=key
+    )
+    return eqx.filter_jit(make)(jax.random.key(0))
 
 
 def tape(seed=0, begin=()):
     rng = np.random.default_rng(seed)
     return Inputs(
-        observation=jnp.asarray(rng.normal(size=(TIME, 3))),
-        action=jnp.asarray(rng.integers(0, 2, TIME)),
-        reward=jnp.asarray(rng.normal(size=TIME)),
-        begin=jnp.zeros(TIME, bool).at[jnp.array(begin, int)].set(True),
+        observation=jax.device_put(rng.normal(size=(TIME, 3))),
+        action=jax.device_put(rng.integers(0, 2, TIME)),
+        reward=jax.device_put(rng.normal(size=TIME)),
+        begin=jax.device_put(np.isin(np.arange(TIME), begin)),
     )
 
 

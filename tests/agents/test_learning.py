@@ -187,15 +187,17 @@ def test_segments_are_contiguous_and_ordered_as_their_starts():
     ],
 )
 def test_minibatches_hold_every_segment_once_and_as_many_of_every_group(envs, groups):
-    indices = minibatch_indices(jax.random.key(0), 24, 4, envs=envs)
+    draw = jax.jit(lambda key: minibatch_indices(key, 24, 4, envs=envs))
+    indices = jax.device_get(draw(jax.random.key(0)))
     assert indices.shape == (4, groups, 6 // groups)
-    table = jnp.arange(24)
-    taken = np.array([take(table, i) for i in indices])
+    table = np.arange(24)
+    taken = jax.device_get(jax.jit(jax.vmap(take, (None, 0)))(table, indices))
     np.testing.assert_array_equal(np.sort(taken.ravel()), table)
     assert not np.array_equal(taken.ravel(), table)
     group = np.broadcast_to(np.arange(groups)[None, :, None], indices.shape)
     np.testing.assert_array_equal(taken.reshape(indices.shape) // (24 // groups), group)
-    np.testing.assert_array_equal(take(table.reshape(1, 24, 1), indices[0], 1)[0, :, 0], taken[0])
+    along = jax.jit(lambda *given: take(*given, 1))(table.reshape(1, 24, 1), indices[0])
+    np.testing.assert_array_equal(np.asarray(along)[0, :, 0], taken[0])
     with pytest.raises(ValueError, match=r"`minibatches` \(=5\) .* divide .* \(=24\)"):
         minibatch_indices(jax.random.key(0), 24, 5, envs=envs)
 

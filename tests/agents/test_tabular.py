@@ -36,7 +36,7 @@ def chain_by_hand(steps, trace_decay, limit, initial):
 
 def trained(env, iterations=1, **options):
     agent = agents.Tabular(env=env, **options)
-    state = agent.init(key=jax.random.key(0))
+    state = jax.jit(lambda: agent.init(key=jax.random.key(0)))()
     iterate = jax.jit(agent.iterate)
     for _ in range(iterations):
         state, report = iterate(state)

@@ -45,7 +45,7 @@ class Walk(Environment):
         if self.form == "parts":
             return spaces.Dict({"sign": spaces.Discrete(2), "at": spaces.Box(-9.0, 9.0, (3,))})
         shape = {"vector": (3,), "frame": (2, 3, 1)}[self.form]
-        return spaces.Box(jnp.full(shape, -9.0, jnp.float32), 9.0, shape, jnp.float32)
+        return spaces.Box(np.full(shape, -9.0, np.float32), 9.0, shape, jnp.float32)
 
     def show(self, position):
         if self.form == "parts":

@@ -286,28 +286,32 @@ def test_uoro_is_unbiased(name):
 def test_uoro_takes_the_balanced_step_of_the_paper():
     """s ← ρ₀ J s + ρ₁ ν and θ ← θ / ρ₀ + νᵀI / ρ₁, of norms under roots (equation 20)."""
     draw = np.random.default_rng(2)
-    w, h, s = (jnp.asarray(draw.normal(size=shape)) for shape in ((3, 3), 3, 3))
-    of_parameters = jnp.asarray(draw.normal(size=(3, 3)))
+    w, h, s = (draw.normal(size=shape) for shape in ((3, 3), 3, 3))
+    of_parameters = draw.normal(size=(3, 3))
     step = lambda w, h: jnp.tanh(w @ h)  # noqa: E731
-    immediate, jacobian = (jax.jacobian(step, place)(w, h) for place in (0, 1))
 
-    zeros = rtrl.init(rtrl.UORO().structure, lambda w, h, x: step(w, h), w, h, None)
-    (before,) = zeros
-    before = eqx.tree_at(lambda r: (r.state, r.parameters), before, (s, of_parameters))
-    run = lambda w, h, xs, begin: step(w, h)  # noqa: E731
-    (after,) = rtrl.roll(rtrl.UORO().structure, run, w, h, (before,), None, None)
+    @jax.jit
+    def rolled(w, h, s, of_parameters):
+        zeros = rtrl.init(rtrl.UORO().structure, lambda w, h, x: step(w, h), w, h, None)
+        (before,) = zeros
+        before = eqx.tree_at(lambda r: (r.state, r.parameters), before, (s, of_parameters))
+        run = lambda w, h, xs, begin: step(w, h)  # noqa: E731
+        roll = lambda start: rtrl.roll(rtrl.UORO().structure, run, w, h, start, None, None)  # noqa: E731
+        _, signs_key = jax.random.split(jax.random.wrap_key_data(before.key))
+        signs = jax.random.rademacher(signs_key, (3,), s.dtype)
+        jacobians = [jax.jacobian(step, place)(w, h) for place in (0, 1)]
+        return *roll((before,)), *roll(zeros), signs, *jacobians
 
-    _, signs_key = jax.random.split(jax.random.wrap_key_data(before.key))
-    signs = jax.random.rademacher(signs_key, (3,), s.dtype)
-    moved, seen = jacobian @ s, jnp.einsum("i,ijk->jk", signs, immediate)
-    norm = jnp.linalg.norm
-    keep = jnp.sqrt(norm(of_parameters) / norm(moved))
-    add = jnp.sqrt(norm(seen) / norm(signs))
+    found = jax.device_get(rolled(w, h, s, of_parameters))
+    after, first, signs, immediate, jacobian = found
+    moved, seen = jacobian @ s, np.einsum("i,ijk->jk", signs, immediate)
+    norm = np.linalg.norm
+    keep = np.sqrt(norm(of_parameters) / norm(moved))
+    add = np.sqrt(norm(seen) / norm(signs))
     np.testing.assert_allclose(after.state, keep * moved + add * signs, rtol=1e-12)
     np.testing.assert_allclose(after.parameters, of_parameters / keep + seen / add, rtol=1e-12)
 
     # At an episode's beginning there is nothing to keep, and nothing to balance.
-    (first,) = rtrl.roll(rtrl.UORO().structure, run, w, h, zeros, None, None)
     np.testing.assert_allclose(first.state, add * signs, rtol=1e-12)
     np.testing.assert_allclose(first.parameters, seen / add, rtol=1e-12)
 

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +39,7 @@ def test_get_needs_only_a_name_and_a_size():
     cell = zoo.get("rtu", hidden=256)
     assert isinstance(cell, zoo.RTU)
     assert (cell.inputs, cell.hidden, cell.outputs, cell.state_size) == (256, 256, 512, 512)
-    state, y = cell.step(cell.init_state(), jnp.ones(256))
+    state, y = eqx.filter_jit(lambda cell: cell.step(cell.init_state(), jnp.ones(256)))(cell)
     assert state.shape == (256,) and y.shape == (512,) and bool(jnp.any(y > 0))
 
 

@@ -235,7 +235,8 @@ def perturbed(memory: Any, seed: int = 0, scale: float = 0.3) -> Any:
         noise = rng.normal(size=p.shape)
         if jnp.iscomplexobj(p):
             noise = noise + 1j * rng.normal(size=p.shape)
-        return jnp.asarray(np.asarray(p) + (scale * noise).astype(p.dtype))
+        # Put, not `jnp.asarray`, which is a program for each shape.
+        return jax.device_put(np.asarray(p) + (scale * noise).astype(p.dtype))
 
     arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
     return eqx.combine(jax.tree.map(moved, arrays), rest)

@@ -215,6 +215,5 @@ def not_holomorphic(cell: AbstractCell, state: State, x: Array) -> list[Leak]:
 
 
 def _prefix(cell):
-    return (
-        "" if isinstance(cell.recurrence_parameters(), AbstractCell) else "recurrence_parameters()"
-    )
+    parameters = eqx.filter_eval_shape(lambda cell: cell.recurrence_parameters(), cell)
+    return "" if isinstance(parameters, AbstractCell) else "recurrence_parameters()"

@@ -54,24 +54,29 @@ def draws(memory: AbstractMemory) -> Iterator[tuple[Any, Any, Any]]:
     for seed in range(_DRAWS):
         xs = np.random.default_rng(seed).normal(size=(_STEPS + 1, memory.inputs))
         moved = perturbed(memory, seed)
-        yield moved, reached(moved, xs[:-1]), jnp.asarray(xs[-1])
+        yield moved, reached(moved, xs[:-1]), jax.device_put(xs[-1])
 
 
-def constants(memory: AbstractMemory) -> list[Check]:
-    """Whether the state at an episode's beginning is a constant, and one that the kind allows."""
+@jit
+def _slopes(memory):
+    """The derivative of all of the first state in the parameters."""
     parameters, rest = eqx.partition(memory, eqx.is_inexact_array)
 
     def initial(parameters):
         state = eqx.combine(parameters, rest).init_state()
         return [h for h in jax.tree.leaves(state) if jnp.issubdtype(h.dtype, jnp.inexact)]
 
-    ones = jax.tree.map(jnp.ones_like, jax.eval_shape(initial, parameters))
-    (slopes,) = jax.vjp(initial, parameters)[1](ones)
+    start, pullback = jax.vjp(initial, parameters)
+    return pullback(jax.tree.map(jnp.ones_like, start))[0]
+
+
+def constants(memory: AbstractMemory) -> list[Check]:
+    """Whether the state at an episode's beginning is a constant, and one that the kind allows."""
     out = [
         Check(
             "constants",
             "derivative of init_state in the parameters",
-            *_largest(slopes),
+            *_largest(_slopes(memory)),
             limit=0.0,
             rule="`init_state()` is a constant, not a function of parameters",
         )
@@ -160,7 +165,9 @@ def cast(tree: Any, dtype: Any) -> Any:
     def of(p):
         if not eqx.is_inexact_array(p):
             return p
-        return p.astype(jnp.result_type(dtype, jnp.complex64) if jnp.iscomplexobj(p) else dtype)
+        to = jnp.result_type(dtype, jnp.complex64) if jnp.iscomplexobj(p) else dtype
+        # In NumPy: JAX would compile a program for each shape.
+        return jax.device_put(np.asarray(p).astype(to))
 
     return jax.tree.map(of, tree)
 
@@ -262,10 +269,10 @@ def in_half_precision(memory: AbstractMemory) -> list[Check]:
     xs = np.random.default_rng(0).normal(size=(_STEPS, memory.inputs)).astype(np.float32)
     low, high = jnp.bfloat16, jnp.float32
     try:
-        got = _scanned(cast(memory, low), jnp.asarray(xs, low))
+        got = _scanned(cast(memory, low), cast(jax.device_put(xs), low))
     except (TypeError, ValueError) as error:
         return [_refused("bfloat16", error)]
-    expected = cast(_scanned(cast(memory, high), jnp.asarray(xs, high)), high)
+    expected = cast(_scanned(cast(memory, high), cast(jax.device_put(xs), high)), high)
     rule = "in bfloat16 states and outputs are finite"
     return [Check("dtypes", "bfloat16 scan against float32",
                   *difference(cast(got, high), expected), rule=rule, limit=1.0)]  # fmt: skip

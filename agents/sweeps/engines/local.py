@@ -18,12 +18,18 @@ def run(
     checkpoint. Whoever leaves the iteration before its end kills them.
     """
     left = threading.Event()
+
+    def train(job: Job) -> Outcome | None:
+        # Where another has just been stopped, the pool may take this one before it is cancelled.
+        return None if asked_to_stop() else execute(job, asked_to_stop, left.is_set)
+
     with ThreadPoolExecutor(workers) as pool:
-        pending = {pool.submit(execute, job, asked_to_stop, left.is_set) for job in jobs}
+        pending = {pool.submit(train, job) for job in jobs}
         try:
             while pending:
                 done, pending = wait(pending, _LOOK, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done if not future.cancelled())
+                outcomes = (future.result() for future in done if not future.cancelled())
+                yield from (outcome for outcome in outcomes if outcome is not None)
                 if asked_to_stop():
                     pending = {future for future in pending if not future.cancel()}
         except BaseException:

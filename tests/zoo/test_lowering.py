@@ -8,7 +8,7 @@ import pytest
 
 import agents
 import zoo
-from tests.cases import DISTINCT, RULED, for_each
+from tests.cases import DISTINCT, for_each
 from tests.zoo import forms
 
 
@@ -20,9 +20,7 @@ def lowered_for_cuda(function, *arguments):
 
 
 @for_each(DISTINCT, quick=["rtu"])
-def test_the_forms_and_their_gradients(case, float32):
-    """All four of every kind; of other cells those that use nothing but what they define."""
-
+def test_the_four_forms_and_their_gradients(case, float32):
     @eqx.filter_eval_shape
     def shapes():
         memory = case.build(forms.INPUTS, forms.HIDDEN, key=jax.random.key(0))
@@ -36,10 +34,12 @@ def test_the_forms_and_their_gradients(case, float32):
 
     def loss(parameters, carry, xs, begin):
         memory = eqx.combine(parameters, rest)
-        out = [memory.step(carry[0], xs[0], begin[0]), memory.scan(carry[0], xs, begin)]
-        if case in RULED:
-            out.append(memory.rtrl_step(carry, xs[0], begin[0]))
-            out.append(memory.rtrl_scan(carry, xs, begin))
+        out = (
+            memory.step(carry[0], xs[0], begin[0]),
+            memory.scan(carry[0], xs, begin),
+            memory.rtrl_step(carry, xs[0], begin[0]),
+            memory.rtrl_scan(carry, xs, begin),
+        )
         return forms.of_state(out) + 0.0
 
     xs, begin = jnp.ones((4, forms.INPUTS)), jnp.zeros(4, bool)

@@ -176,10 +176,11 @@ class RTRL(AbstractOnlineGradient):
 
     def chosen(self, carries: PyTree, indices: Int[Array, "groups rows"]) -> PyTree:
         """Return some segments' states; their sensitivities are only looked up row by row."""
-        if split_over_devices():  # where a table in parts has no rows of its own
-            return take(carries, indices)
         states, sensitivities = carries
-        return take(states, indices), rtrl.rows(sensitivities, numbers(states, indices))
+        # Of a memory without any there is no table, and of one in parts there are no rows.
+        if split_over_devices() or not jax.tree.leaves(sensitivities):
+            return take(carries, indices)
+        return take(states, indices), rtrl.rows(sensitivities, numbers(sensitivities, indices))
 
     @property
     def refreshes(self) -> bool:

@@ -78,7 +78,8 @@ def _gradient(agent: Mapping[str, Any]) -> str:
     gradient = dict(_mapping(agent.get("gradient")))
     name = str(gradient.pop("name", ""))
     numbers = [f"{x}" for x in gradient.values() if isinstance(x, int)]
-    words = [f"{k}={x}" for k, x in gradient.items() if isinstance(x, str) and x != "never"]
+    usual = ("never", "full")  # the defaults of `refresh` and `storage`
+    words = [f"{k}={x}" for k, x in gradient.items() if isinstance(x, str) and x not in usual]
     listed = ", ".join(numbers + words)
     return f"{name}({listed})" if listed else name
 

@@ -46,10 +46,8 @@ class AbstractNonlinearCell(AbstractCell):
         step = parameters.update
         if method == "auto":
             arrays, static = eqx.partition(parameters, eqx.is_array)
-            step = scan.hoisted(
-                lambda arrays, state, x: updated(eqx.combine(arrays, static), state, x),
-                *(arrays, state, xs),
-            )
+            of_arrays = lambda arrays, *rest: updated(eqx.combine(arrays, static), *rest)  # noqa: E731
+            step = scan.hoisted(of_arrays, arrays, state, xs)
         return scan.sequential(step, state, xs, begin, initial=parameters.init_state())[1]
 
 

@@ -138,7 +138,7 @@ def _scores(experiment, rows, variant, environment) -> list[float]:
 
 
 def _line(cells) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _cell(rows, measure, environment) -> str:

@@ -8,7 +8,7 @@ from agents.experiments.experiment import Experiment, Lines, Scale
 from agents.experiments.trace_conditioning import BASE
 from agents.learning import RTRL
 
-RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 FORMS: dict[str, dict[str, Any]] = {
     "r = exp(-exp ν), exp ϑ": {},
     "r = exp(-|ν|), exp ϑ": {"modulus": "exp"},
@@ -66,6 +66,7 @@ EXPERIMENT = Experiment(
     differs=(
         "100,000 steps, E = 10, one size of 20 units, 5 seeds; TD(.9). A modulus learned as it is "
         "is clipped below 1, so that it cannot diverge as the paper's does. Cells begin with "
-        "moduli above .5 and phases below .5 radians per step."
+        "moduli above .5 and phases below .5 radians per step. Rates end at 0.01: at 0.03, also "
+        "declared, one of five seeds of the usual form did not stay finite."
     ),
 )

@@ -205,14 +205,12 @@ def sum_pulled_back(
     @loops.def_vmap
     def loops_of_batches(size, batched, table, *of_loops):
         tables, *others = batched
+        total = 0
         if any(jax.tree.leaves(tables)):
+            table = batched_whole(table, tables, size)
             total = jax.tree.leaves(table)[0].shape[1]
-            end_to_end = lambda x, b: _whole(x, b, size).reshape(-1, *x.shape[1 + b :])  # noqa: E731
-            table = jax.tree.map(end_to_end, table, tables)
-        else:
-            total = 0
-        of_loops = jax.tree.map(lambda x, b: _whole(x, b, size), tuple(of_loops), tuple(others))
-        index, begin, cotangents = of_loops
+            table = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), table)
+        index, begin, cotangents = batched_whole(tuple(of_loops), tuple(others), size)
         index = index + total * jnp.arange(size, dtype=index.dtype)[:, None, None]
         flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
         sums = loops(table, *jax.tree.map(flat, (index, begin, cotangents)))
@@ -226,8 +224,10 @@ def sum_pulled_back(
     return scan.loop_or_tree(loop, at_once, table, index, begin, cotangents)
 
 
-def _whole(x: Array, batched: bool, size: int) -> Array:
-    return x if batched else jnp.broadcast_to(x, (size, *x.shape))
+def batched_whole(tree: PyTree, batched: PyTree, size: int) -> PyTree:
+    """What a rule for `vmap` is given, with a leading axis of `size` in every array."""
+    whole = lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape))  # noqa: E731
+    return jax.tree.map(whole, tree, batched)
 
 
 def _in_planes(tree: PyTree) -> PyTree:

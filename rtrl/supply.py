@@ -8,7 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 import scan
-from rtrl.rows import as_table, is_stored, looked_up, pulled_back, rows, sum_pulled_back
+from rtrl.rows import (
+    as_table,
+    batched_whole,
+    is_stored,
+    looked_up,
+    pulled_back,
+    rows,
+    sum_pulled_back,
+)
 from rtrl.structure import AbstractStructure, split
 
 
@@ -112,8 +120,9 @@ def _supply_row(structure, parameters, state, table, index, begin):
             axes = jax.tree.map(lambda b: 0 if b else None, tuple(batched))
             supplied = jax.vmap(of_one, axes)(*arguments)
         else:
-            every = lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape))  # noqa: E731
-            state, index, begin = (jax.tree.map(every, arguments[i], batched[i]) for i in (1, 3, 4))
+            state, index, begin = batched_whole(
+                (state, index, begin), (batched[1], batched[3], batched[4]), size
+            )
             supplied = _supply_rows(structure, parameters, state, table, index, begin)
         return supplied, jax.tree.map(lambda _: True, supplied)
 

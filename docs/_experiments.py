@@ -143,4 +143,6 @@ def _line(cells) -> str:
 
 def _cell(rows, measure, environment) -> str:
     values = np.array([[getattr(r, measure) for r in rows if r.environment == environment]])
+    if np.isnan(values).any():
+        return "diverged"
     return with_ends(*(x[0] for x in spread(values)))

@@ -21,7 +21,8 @@ class Verdict(NamedTuple):
 
     - `outcome`: `"reproduced"` where the whole interval agrees with the claim, `"not reproduced"`
       where all of it contradicts, `"not settled"` otherwise, and with fewer than three seeds.
-    - `value`, `low`, `high`: what the claim is about, with its 95 % interval.
+    - `value`, `low`, `high`: what the claim is about, with its 95 % interval; NaN where a variant
+      in it diverged, which settles nothing.
     - `seeds`: the fewest seeds of a variant in it.
     """
 
@@ -59,9 +60,12 @@ class AbstractClaim:
 
         **Arguments:**
 
-        - `scores`: of every variant, `[seeds, environments]`; more is better.
+        - `scores`: of every variant, `[seeds, environments]`; more is better, NaN where training
+          diverged.
         """
         seeds = min(len(scores[variant]) for variant in self.variants)
+        if any(np.isnan(scores[variant]).any() for variant in self.variants):
+            return Verdict("not settled", np.nan, np.nan, np.nan, seeds)
         value, low, high = self.measure(scores)
         held = self.holds(low, high) if seeds >= FEWEST else None
         outcomes: dict[bool | None, Outcome] = {True: "reproduced", False: "not reproduced"}

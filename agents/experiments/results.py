@@ -30,7 +30,8 @@ class Row:
     - `area`: the mean of all points.
 
     Where an experiment has a probe, its answer stands for all three. Of costs, `seed` is the number
-    of the measurement, and the three are what `cost_rows` says.
+    of the measurement, and the three are what `cost_rows` says. All three are NaN where training
+    diverged.
     """
 
     environment: str
@@ -52,15 +53,31 @@ def rows_of(
 
     `ValueError` where a seed has no value of the experiment's metric.
     """
-    settings = " ".join(f"{name}={value}" for name, value in tuned.items())
     if experiment.probe is None:
         steps, measures = _of_curve(experiment, folder)
     else:
         steps, measures = _answers(experiment.probe, folder)
     return [
-        Row(environment, variant, settings, seed, steps, *map(float, numbers))
+        Row(environment, variant, _words(tuned), seed, steps, *map(float, numbers))
         for seed, numbers in enumerate(measures)
     ]
+
+
+def diverged_rows(
+    environment: str, variant: str, tuned: Settings, seeds: int, steps: int
+) -> list[Row]:
+    """Write down that training diverged: a row of NaN for each seed.
+
+    **Arguments:**
+
+    - `steps`: those of the last good checkpoint. All seeds end where one diverges.
+    """
+    none = (np.nan,) * 3
+    return [Row(environment, variant, _words(tuned), seed, steps, *none) for seed in range(seeds)]
+
+
+def _words(tuned: Settings) -> str:
+    return " ".join(f"{name}={value}" for name, value in tuned.items())
 
 
 def _of_curve(experiment: Experiment, folder: Path) -> tuple[int, list[tuple]]:

@@ -9,9 +9,10 @@ import numpy as np
 from agents.agent import AbstractAgent
 from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Scale, Settings
-from agents.experiments.results import RESULTS, Row, rows_of, write_rows
+from agents.experiments.results import RESULTS, Row, diverged_rows, rows_of, write_rows
 from agents.running.checkpoint import progress_of, read_header
 from agents.running.curves import learning_curve
+from agents.running.errors import TrainingDiverged
 from agents.running.folder import CHECKPOINT, folder_name
 from agents.running.progress import Show
 from agents.running.train import train
@@ -35,6 +36,9 @@ def run(
     tuned below `tuning/`; `results.csv`; and a picture of the curves for each environment. A run
     that is there and whole is not run again; one that was stopped goes on. Costs are measured
     anew, and there is no more than the table.
+
+    A run that diverges is a result too: its rows are NaN, of settings that are tuned it is never
+    the best, and a claim about it is not settled.
 
     **Arguments:**
 
@@ -63,8 +67,10 @@ def run(
     ) -> list[Row]:
         agent = experiment.agent(environment, variant, tuned)
         where = str(folder.relative_to(out))
-        complete(agent, folder, size.steps, seeds, seed, where, progress=progress, say=say)
-        return rows_of(experiment, environment, variant, tuned, folder)
+        if complete(agent, folder, size.steps, seeds, seed, where, progress=progress, say=say):
+            return rows_of(experiment, environment, variant, tuned, folder)
+        steps = _done(folder) * agent.steps_per_iteration
+        return diverged_rows(environment, variant, tuned, seeds, steps)
 
     rows: list[Row] = []
     for variant in experiment.variants:
@@ -109,7 +115,7 @@ def complete(
     *,
     progress: Show = False,
     say: Callable[[str], None],
-) -> None:
+) -> bool:
     """Train what is missing of a run; nothing where it is whole.
 
     **Arguments:**
@@ -117,19 +123,28 @@ def complete(
     - `folder`: the run's.
     - `steps`, `seeds`, `seed`, `progress`: as for `agents.train`.
     - `where`: what the run is called in the line that `say` is given before it is trained.
+
+    **Returns:**
+
+    Whether it came to its end; `False` where it diverged, which `say` is told.
     """
     if _done(folder) < -(-steps // agent.steps_per_iteration):
         say(f"{where}: {steps:,} steps, {seeds} seeds")
-        train(
-            agent,
-            steps=steps,
-            seeds=seeds,
-            seed=seed,
-            out=folder,
-            resume=(folder / CHECKPOINT).exists(),
-            evaluate_every=0,
-            progress=progress,
-        )
+        try:
+            train(
+                agent,
+                steps=steps,
+                seeds=seeds,
+                seed=seed,
+                out=folder,
+                resume=(folder / CHECKPOINT).exists(),
+                evaluate_every=0,
+                progress=progress,
+            )
+        except TrainingDiverged as error:
+            say(f"{where}: {error}")
+            return False
+    return True
 
 
 def _tuned(
@@ -139,14 +154,16 @@ def _tuned(
     candidates = list(experiment.candidates())
     if len(candidates) == 1:
         return candidates[0]
-    means = []
+    scores = []
     for number, candidate in enumerate(candidates):
         rows = []
         for environment in experiment.environments:
             folder = out / "tuning" / folder_name(environment) / folder_name(variant) / str(number)
             rows += rows_for(environment, variant, candidate, folder, seeds, TUNING)
-        means.append(np.mean([getattr(row, experiment.measure) for row in rows]))
-    return candidates[int(np.argmin(means) if experiment.falls else np.argmax(means))]
+        mean = np.mean([getattr(row, experiment.measure) for row in rows])
+        scores.append(-mean if experiment.falls else mean)
+    # Where each of them diverged it is the first, whose own run then says so.
+    return candidates[int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))]
 
 
 def _done(folder: Path) -> int:

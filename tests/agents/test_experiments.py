@@ -159,6 +159,35 @@ def test_a_probe_is_asked_of_every_seed(tmp_path):
     assert len({row.final for row in rows}) > 1
 
 
+@pytest.mark.slow  # six runs with programs of their own
+def test_a_run_that_diverges_is_a_result(tmp_path, float32):
+    """It is never the best of what is tuned, its rows are NaN, and nothing is settled by it."""
+    rates = {"steady": {"policy_rate": 0.1}, "wild": {"policy_rate": 3e38}}
+    wild = dataclasses.replace(
+        TINY,
+        algorithm="tabular_actor_critic",
+        base={"env": "t_maze", "updates": 10},
+        environments={"short": LENGTHS["short"]},
+        variants=rates,
+        tune={"value_rate": (3e38, 0.1)},
+        claims=(Better(text="Wild is better.", better="wild", than="steady"),),
+    )
+    lines = []
+    rows = experiments.run(wild, tmp_path, scale="quick", say=lines.append)
+    assert sum("training diverged in iteration" in line for line in lines) == 4
+    chosen = {row.variant: row.settings for row in rows}
+    assert chosen == {"steady": "value_rate=0.1", "wild": "value_rate=3e+38"}
+    read = experiments.read_rows(tmp_path / "results.csv")
+    assert [np.isnan(row.final) for row in read] == [False] * 3 + [True] * 3
+    assert all(0 <= row.steps < 200 for row in read[3:])
+    [(_, verdict)] = experiments.verdicts(wild, read)
+    assert verdict.outcome == "not settled" and np.isnan(verdict.value) and verdict.seeds == 3
+    # Whoever asks again meets the same end.
+    table = (tmp_path / "results.csv").read_bytes()
+    experiments.run(wild, tmp_path, scale="quick")
+    assert (tmp_path / "results.csv").read_bytes() == table
+
+
 def test_a_variant_may_name_another_algorithm():
     mixed = dataclasses.replace(
         TINY,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -54,6 +55,19 @@ def test_what_is_known_is_not_run_again(tmp_path):
 
     with pytest.raises(ValueError, match=r"`memory` \(='gru'\) must be one of one, another"):
         fill(SMALL, Table(), tmp_path / "c", [("long", "gru")])
+
+
+def test_a_run_that_diverges_is_no_row_and_the_others_go_on(tmp_path, monkeypatch):
+    asked = []
+
+    def diverges(agent, folder, *others, **options):
+        asked.append(folder.name)
+        return False
+
+    monkeypatch.setattr(sys.modules[fill.__module__], "complete", diverges)
+    runs = [("long", memory) for memory in SMALL.variants]
+    assert fill(SMALL, Table(), tmp_path, runs, scale="quick") == Table()
+    assert len(asked) == 2 and read_table(tmp_path) == Table()
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):

@@ -23,6 +23,8 @@ def fill(
 ) -> Table:
     """Run what a table lacks, and write the table after every run.
 
+    A run that diverges is not in the table.
+
     **Arguments:**
 
     - `board`: the tasks and memories.
@@ -54,16 +56,11 @@ def fill(
             continue
         agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
         begun = time.process_time()
-        complete(
-            agent,
-            folder,
-            size.steps,
-            size.seeds,
-            REPORTED,
-            str(folder.relative_to(out)),
-            progress=progress,
-            say=say,
-        )
+        where = str(folder.relative_to(out))
+        if not complete(
+            agent, folder, size.steps, size.seeds, REPORTED, where, progress=progress, say=say
+        ):
+            continue
         seconds = time.process_time() - begun
         rows = rows_of(board, task, memory, {}, folder)
         table = table.with_run(rows, folder, board.metric, seconds)

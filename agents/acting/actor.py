@@ -10,6 +10,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
+from agents.mapped import mapped
 from agents.networks import Inputs
 from agents.parallel import on_each_device
 
@@ -99,9 +100,7 @@ class Actor(eqx.Module):
     def reset(self, behavior: AbstractBehavior, envs: int, *, key: Array) -> ActorState:
         """Start `envs` environments, each at the beginning of an episode."""
         keys = jax.random.split(key, envs)
-        reset = on_each_device(
-            lambda _, keys: jax.vmap(self.env.reset, (0, None))(keys, self.params)
-        )
+        reset = on_each_device(lambda _, keys: mapped(self.env.reset, (0, None))(keys, self.params))
         observation, env_state = reset((), keys)
         space = self.env.action_space(self.params)
         action = jnp.zeros((envs, *space.shape), space.dtype)
@@ -166,7 +165,7 @@ class Actor(eqx.Module):
         action = action.astype(state.action.dtype)
         keys = jax.random.split(key, state.begin.shape[0])
         step = on_each_device(
-            lambda _, *now: jax.vmap(self.env.step, (0, 0, 0, None))(*now, self.params)
+            lambda _, *now: mapped(self.env.step, (0, 0, 0, None))(*now, self.params)
         )
         observation, env_state, reward, terminated, truncated, info = step(
             (), keys, state.env_state, self._legal(action)
@@ -238,7 +237,7 @@ class Actor(eqx.Module):
         space = self.env.action_space(self.params)
         if isinstance(space, spaces.Box):
             clip = lambda a: jnp.clip(a, space.low, space.high)  # noqa: E731
-            return jax.vmap(clip)(action)
+            return mapped(clip)(action)
         return action
 
 

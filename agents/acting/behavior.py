@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from agents.mapped import mapped
 from agents.networks import Inputs
 
 
@@ -91,7 +92,7 @@ class AbstractNetworkBehavior(AbstractBehavior):
 
         def of_all(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
             # What has no leaves, as the state of a memoryless network, has no axis to map over.
-            return lambda tree: (jax.vmap(convert) if jax.tree.leaves(tree) else convert)(tree)
+            return lambda tree: (mapped(convert) if jax.tree.leaves(tree) else convert)(tree)
 
         return behavior, of_all(stepper.cache), of_all(stepper.state)
 
@@ -113,7 +114,7 @@ class ByChance(AbstractBehavior):
         if key is None:
             return state, Decision(jnp.zeros_like(inputs.action))
         keys = jax.random.split(key, inputs.begin.shape[0])
-        return state, Decision(jax.vmap(self.action_space.sample)(keys))
+        return state, Decision(mapped(self.action_space.sample)(keys))
 
     def at_end(self, state: tuple[()], inputs: Inputs) -> Any:
         return inputs.observation
@@ -134,14 +135,14 @@ class ByPolicy(AbstractNetworkBehavior):
     reward_clip: float | None = eqx.field(static=True, default=None)
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, (policy, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
+        state, (policy, value) = mapped(self.network.step)(state, self.seen(inputs))
         action = policy.mode() if key is None else policy.sample(key)
         # As it is kept: its probability must be that of the action in the rollout.
         action = action.astype(inputs.action.dtype)
         return state, Decision(action, (policy.log_prob(action), value))
 
     def at_end(self, state: Any, inputs: Inputs) -> Array:
-        _, (_, value) = jax.vmap(self.network.step)(state, self.seen(inputs))
+        _, (_, value) = mapped(self.network.step)(state, self.seen(inputs))
         return value
 
     def seen(self, inputs: Inputs) -> Inputs:
@@ -159,5 +160,5 @@ def normalized(statistics: Any, inputs: Inputs) -> Inputs:
         return inputs
     normalize = statistics.normalize
     for _ in range(inputs.begin.ndim):
-        normalize = jax.vmap(normalize)
+        normalize = mapped(normalize)
     return eqx.tree_at(lambda i: i.observation, inputs, normalize(inputs.observation))

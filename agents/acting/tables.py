@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior, Decision
 from agents.envs import MultiDiscrete
+from agents.mapped import mapped
 from agents.networks import Inputs
 
 MOST_ENTRIES = 10_000_000
@@ -100,12 +101,12 @@ class ByTable(AbstractBehavior):
         self, state: tuple[()], inputs: Inputs, key: Array | None
     ) -> tuple[tuple[()], Decision]:
         """Choose ε-greedily with a key, greedily without."""
-        rows = jax.vmap(lambda o: table_index(self.space, o))(inputs.observation)
+        rows = mapped(lambda o: table_index(self.space, o))(inputs.observation)
         if key is None:
             return state, Decision(jnp.argmax(self.table[rows], axis=-1))
         keys = jax.random.split(key, rows.shape[0])
         pick = lambda row, key: choose(self.table, row, self.epsilon, key)[0]  # noqa: E731
-        return state, Decision(jax.vmap(pick)(rows, keys))
+        return state, Decision(mapped(pick)(rows, keys))
 
 
 class Tables(eqx.Module):
@@ -141,4 +142,4 @@ class ByPreference(AbstractBehavior):
 
     def rows(self, inputs: Inputs) -> Array:
         """Return the tables' rows of what is seen."""
-        return jax.vmap(lambda o: table_index(self.space, o))(inputs.observation)
+        return mapped(lambda o: table_index(self.space, o))(inputs.observation)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior, AbstractNetworkBehavior, Decision
+from agents.mapped import mapped
 from agents.networks import Inputs
 from agents.networks.values import value_of
 
@@ -29,7 +30,7 @@ class ByValues(AbstractNetworkBehavior):
     epsilon: Float[Array, ""]
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, values = jax.vmap(self.network.step)(state, inputs)
+        state, values = mapped(self.network.step)(state, inputs)
         action = jnp.argmax(values, axis=-1).astype(inputs.action.dtype)
         if key is not None:
             share_key, action_key = jax.random.split(key)
@@ -39,7 +40,7 @@ class ByValues(AbstractNetworkBehavior):
         return state, Decision(action, (value_of(values, action), jnp.max(values, axis=-1)))
 
     def at_end(self, state: Any, inputs: Inputs) -> Array:
-        _, values = jax.vmap(self.network.step)(state, inputs)
+        _, values = mapped(self.network.step)(state, inputs)
         return jnp.max(values, axis=-1)
 
 
@@ -86,11 +87,11 @@ class ByActor(AbstractNetworkBehavior):
     action_space: Any = eqx.field(static=True)
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, policy = jax.vmap(self.network.step)(state, inputs)
+        state, policy = mapped(self.network.step)(state, inputs)
         if key is None:
             return state, Decision(policy.mode())
         policy_key, random_key = jax.random.split(key)
         keys = jax.random.split(random_key, inputs.begin.shape[0])
         drawn = policy.sample(policy_key)
-        uniform = jax.vmap(self.action_space.sample)(keys)
+        uniform = mapped(self.action_space.sample)(keys)
         return state, Decision(jnp.where(self.at_random, uniform, drawn))

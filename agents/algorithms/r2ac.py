@@ -19,6 +19,7 @@ from agents.learning.credit import AbstractGradient, along, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.returns import next_values, vtrace
 from agents.learning.schedules import falling_rate
+from agents.mapped import mapped
 from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
@@ -245,7 +246,7 @@ class R2AC(AbstractAgent):
         log_prob = policy.log_prob(unroll.action)
         # Ratios, targets and advantages are constants.
         fixed_value, fixed_log_prob, state = jax.lax.stop_gradient((value, log_prob, state))
-        _, (_, following) = jax.vmap(network.step)(state, unroll.following)
+        _, (_, following) = mapped(network.step)(state, unroll.following)
         done = unroll.terminated | unroll.truncated
         log_ratio = fixed_log_prob - unroll.log_prob
         ratio = jnp.exp(log_ratio)

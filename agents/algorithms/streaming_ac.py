@@ -14,6 +14,7 @@ from agents.acting.behavior import normalized
 from agents.agent import AgentState, Metrics
 from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, accumulate_trace, cut_trace
+from agents.mapped import mapped
 from agents.networks import Inputs, PolicyHead, Recurrent, ValueHead
 from agents.networks.spaces import is_discrete, width
 from agents.settings import check_numbers
@@ -45,7 +46,7 @@ class ByScaledActor(AbstractNetworkBehavior):
     statistics: Any
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, policy = jax.vmap(self.network.step)(state, normalized(self.statistics, inputs))
+        state, policy = mapped(self.network.step)(state, normalized(self.statistics, inputs))
         return state, Decision(policy.mode() if key is None else policy.sample(key))
 
 
@@ -139,14 +140,14 @@ class StreamingAC(AbstractStreaming):
         # Which way the entropy is pushed is known after the step only: the policy's gradient is
         # taken then, and here is just the action.
         state = gradient.online_state(actor_carry)
-        policy = jax.vmap(learner.actor.step)(state, inputs)[1]
+        policy = mapped(learner.actor.step)(state, inputs)[1]
         action = policy.sample(act_key).astype(acting.action.dtype)
 
         def value_of(network, carry, inputs):
             carry, value = gradient.online_step(network, carry, inputs)
             return value, carry
 
-        over_envs = lambda f, *axes: jax.vmap(  # noqa: E731
+        over_envs = lambda f, *axes: mapped(  # noqa: E731
             eqx.filter_value_and_grad(f, has_aux=True), (None, *axes)
         )
         (value, critic_carry), value_slope = over_envs(value_of, 0, 0)(
@@ -157,7 +158,7 @@ class StreamingAC(AbstractStreaming):
             transition.reward, actors.discounted, inputs.begin, discount=self.discount
         )
         state = gradient.online_state(critic_carry)
-        next_value = jax.vmap(learner.critic.step)(state, scaling.scaled(following))[1]
+        next_value = mapped(learner.critic.step)(state, scaling.scaled(following))[1]
         bootstrap = jnp.where(transition.terminated, 0, next_value)
         error = reward + self.discount * bootstrap - value
 

@@ -14,6 +14,7 @@ from agents.acting.values import linear_fall
 from agents.agent import AgentState, Metrics
 from agents.learning.scaling import Scaling
 from agents.learning.traces import accumulate_trace, cut_trace
+from agents.mapped import mapped
 from agents.networks import Inputs, Recurrent
 from agents.networks.values import check_discrete, value_of
 from agents.settings import check_numbers
@@ -140,7 +141,7 @@ class StreamingQ(AbstractStreaming):
         network, acting, gradient = learner.network, actors.acting, self.gradient
         act_key, plan_key, env_key = jax.random.split(key, 3)
         scaling, inputs = learner.scaling.see(acting.inputs())
-        values = jax.vmap(network.step)(gradient.online_state(acting.memory), inputs)[1]
+        values = mapped(network.step)(gradient.online_state(acting.memory), inputs)[1]
         action = self._choose(values, steps, act_key).astype(acting.action.dtype)
         sarsa = self.rule == "sarsa"
         if sarsa:
@@ -151,7 +152,7 @@ class StreamingQ(AbstractStreaming):
             carry, values = gradient.online_step(network, carry, inputs)
             return values[action], carry
 
-        (value, carry), slope = jax.vmap(
+        (value, carry), slope = mapped(
             eqx.filter_value_and_grad(value_and_carry, has_aux=True), (None, 0, 0, 0)
         )(network, acting.memory, inputs, action)
         after, transition, following = self.actor.advance(acting, carry, action, env_key)
@@ -159,7 +160,7 @@ class StreamingQ(AbstractStreaming):
             transition.reward, actors.discounted, inputs.begin, discount=self.discount
         )
         following = scaling.scaled(following)
-        next_values = jax.vmap(network.step)(gradient.online_state(carry), following)[1]
+        next_values = mapped(network.step)(gradient.online_state(carry), following)[1]
         planned = self._choose(next_values, steps, plan_key).astype(action.dtype)
         next_value = value_of(next_values, planned) if sarsa else jnp.max(next_values, axis=-1)
         error = reward + self.discount * jnp.where(transition.terminated, 0, next_value) - value

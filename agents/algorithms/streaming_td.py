@@ -28,6 +28,7 @@ from agents.learning.credit import AbstractOnlineGradient
 from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
+from agents.mapped import mapped
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
@@ -89,7 +90,7 @@ class ByPrediction(AbstractNetworkBehavior):
     chance: ByChance
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, value = jax.vmap(self.network.step)(state, inputs)
+        state, value = mapped(self.network.step)(state, inputs)
         _, decision = self.chance((), inputs, key)
         return state, Decision(decision.action, value)
 
@@ -281,9 +282,7 @@ class StreamingTD(AbstractAgent):
     ) -> tuple[Learner, Memory, Prediction]:
         """Learn from one step of one environment, or of several."""
         network, gradient = learner.network, self.gradient
-        over_envs: Callable[..., Any] = (
-            jax.vmap if now.reward.ndim else lambda function, *_: function
-        )
+        over_envs: Callable[..., Any] = mapped if now.reward.ndim else lambda function, *_: function
 
         def value_of(network, carry, inputs):
             carry, value = gradient.online_step(network, carry, inputs)

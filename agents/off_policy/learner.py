@@ -18,6 +18,7 @@ from agents.acting.values import Recorded
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import episode_steps, needs_previous_action
 from agents.learning.tape import Sample, Tape, sample_episodes, sample_segments
+from agents.mapped import mapped
 from agents.networks import Inputs
 from agents.settings import check_numbers
 from zoo.parts.checks import check_counts
@@ -279,7 +280,7 @@ class AbstractOffPolicy(AbstractAgent):
             state = jax.tree.map(lambda x: x[0], sample.rows.state)
         else:
             state = side_by_side(network.init_state(), inputs.begin.shape[1])
-        run = jax.vmap(network.scan, (0, 1), (0, 1))
+        run = mapped(network.scan, (0, 1), (0, 1))
         if self._burn_in:
             before = jax.tree.map(lambda x: x[: self._burn_in], inputs)
             inputs = jax.tree.map(lambda x: x[self._burn_in :], inputs)

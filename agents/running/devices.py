@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from agents.agent import AbstractAgent, AgentState
 from agents.envs.bridges.gymnasium_env import GymnasiumEnvironment
 from agents.envs.wrappers.base import Wrapper
+from agents.mapped import mapped
 from agents.parallel import ENVIRONMENTS
 from agents.running.processes import several, spread
 from zoo.parts.checks import check_counts
@@ -71,7 +72,7 @@ class OneDevice(AbstractPlacement):
     """All on JAX's default device, seeds side by side in one program."""
 
     def over_seeds(self, one: Callable[..., Any]) -> Callable[..., Any]:
-        return jax.vmap(one)
+        return mapped(one)
 
 
 class SeedsSplit(AbstractPlacement):
@@ -86,7 +87,7 @@ class SeedsSplit(AbstractPlacement):
         # other, as a CPU is not slower with, a seed comes out the same bit by bit wherever it is;
         # other devices are too fast to be given one seed at a time.
         on_cpu = self._mesh.devices.flat[0].platform == "cpu"
-        own = (lambda *x: jax.lax.map(lambda y: one(*y), x)) if on_cpu else jax.vmap(one)
+        own = (lambda *x: jax.lax.map(lambda y: one(*y), x)) if on_cpu else mapped(one)
         seeds = PartitionSpec(SEEDS)
         # Unchecked, as nothing is ever the same on two devices.
         return jax.shard_map(own, mesh=self._mesh, in_specs=seeds, out_specs=seeds, check_vma=False)
@@ -108,7 +109,7 @@ class EnvironmentsSplit(AbstractPlacement):
         self.per_seed = self.learner = same
 
     def over_seeds(self, one: Callable[..., Any]) -> Callable[..., Any]:
-        return jax.vmap(one)
+        return mapped(one)
 
     def splitting(self) -> contextlib.AbstractContextManager:
         return jax.set_mesh(self._mesh)

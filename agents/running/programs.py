@@ -11,13 +11,14 @@ from jaxtyping import Array, UInt32
 
 from agents.acting import evaluate
 from agents.agent import AbstractAgent
+from agents.mapped import mapped
 from agents.running.devices import Devices, placement
 from agents.running.memory import check_size
 from agents.running.messages import check_order
 from agents.running.processes import several
 
 OverSeeds = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""How a function of one seed becomes one of all: `jax.vmap`, or see `AbstractPlacement`."""
+"""How a function of one seed becomes one of all: `mapped`, or see `AbstractPlacement`."""
 
 # `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
 _EVALUATION = 2**31
@@ -103,7 +104,7 @@ class Programs:
 
 
 def init_seeds(
-    agent: AbstractAgent, seed: int, seeds: int, over_seeds: OverSeeds = jax.vmap
+    agent: AbstractAgent, seed: int, seeds: int, over_seeds: OverSeeds = mapped
 ) -> Callable[[], Any]:
     """Return a function that makes the state of all seeds, with a leading axis over them."""
 
@@ -120,7 +121,7 @@ def evaluate_seeds(
     episodes: int,
     *,
     greedy: bool = True,
-    over_seeds: OverSeeds = jax.vmap,
+    over_seeds: OverSeeds = mapped,
 ) -> Callable:
     """Return `(learners, keys) -> {name: [seed, episode]}`, which plays whole episodes."""
 

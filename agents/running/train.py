@@ -93,7 +93,7 @@ def train(
 
     - `agent`: what to train, such as `agents.PPO(...)`.
     - `steps`: environment steps for each seed, rounded up to whole iterations.
-    - `seeds`: how many seeds are trained, by `jax.vmap` where `devices` says nothing else.
+    - `seeds`: how many seeds are trained, side by side where `devices` says nothing else.
     - `seed`: the root of all randomness, from 0 to 4294967295.
     - `out`: the folder: new, empty, or with `resume` that of the run to go on with.
     - `resume`: whether to go on from the checkpoint in `out`.

@@ -29,8 +29,10 @@ class Options:
     """Seeds of every choice."""
     hidden: int = 16
     """Units of the memory."""
-    r_max: float = 0.85
+    r_max: float = 0.8
     """Largest initial modulus of the memory's eigenvalues."""
+    trace_decay: float = 0.6
+    """λ."""
     points: int = 40
     """Points of a curve."""
     out: Path = Path("docs/assets/memory-chain.csv")
@@ -75,6 +77,7 @@ def curve(options: Options, memory: zoo.Spec, gradient) -> np.ndarray:
         gradient=gradient,
         head_size=16,
         adaptive=True,
+        trace_decay=options.trace_decay,
         rollout_length=options.steps // options.points,
     )
     reports = train_seeds(agent, options.seeds, options.points)

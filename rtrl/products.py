@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+import scan
+
 Matrix = Float[Array, "hidden gates hidden_in"]
 Products = Float[Array, "hidden gates"]
 
@@ -26,6 +28,10 @@ def exact_product(matrix: Matrix, h: Float[Array, " hidden_in"]) -> Products:
     Shape `[hidden, gates]`.
     """
     hidden, gates, width = matrix.shape
+    if scan.is_hoisted():
+        # Gate by gate, so that what is done with each gate reads rows of memory.
+        by_gate = matrix.swapaxes(0, 1).reshape(gates * hidden, width)
+        return (h @ by_gate.T).reshape(gates, hidden).T
     # Transposed, so that a loop can do that once: see `scan.hoisted`.
     return (h @ matrix.reshape(hidden * gates, width).T).reshape(hidden, gates)
 

@@ -10,6 +10,7 @@ from scan.blocks import blocks as blocks
 from scan.chunks import delta_rule as delta_rule
 from scan.chunks import outer_products as outer_products
 from scan.hoisted import hoisted as hoisted
+from scan.hoisted import is_hoisted as is_hoisted
 from scan.linear import linear as linear
 from scan.newton import Report as Report
 from scan.newton import newton as newton
@@ -24,6 +25,7 @@ __all__ = [
     "chunks_or_states",
     "delta_rule",
     "hoisted",
+    "is_hoisted",
     "linear",
     "loop_or_tree",
     "newton",

@@ -1,6 +1,8 @@
 """Steps of a loop without what they would compute of parameters alone, every time anew."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -8,6 +10,17 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jaxtyping import PyTree
 
 from scan._varying import vary_together
+
+_HOISTING: ContextVar[bool] = ContextVar("hoisting", default=False)
+
+
+def is_hoisted() -> bool:
+    """Tell whether the step that is being traced computes of parameters alone only once.
+
+    An arrangement of a matrix that makes its product faster is then worth its price; in a step by
+    itself it is not.
+    """
+    return _HOISTING.get()
 
 
 def hoisted(
@@ -37,7 +50,8 @@ def hoisted(
     """
     parameters, state, xs = vary_together(parameters, state, xs)
     x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
-    traced, out = jax.make_jaxpr(update, return_shape=True)(parameters, state, x)
+    with _hoisting():
+        traced, out = jax.make_jaxpr(update, return_shape=True)(parameters, state, x)
     program, known = traced.jaxpr, jax.tree.leaves(parameters)
     late = set(program.invars[len(known) :])
     once, every = [], []
@@ -62,6 +76,15 @@ def hoisted(
         return treedef.unflatten(run(*fixed, *jax.tree.leaves((state, x))))
 
     return step
+
+
+@contextlib.contextmanager
+def _hoisting() -> Iterator[None]:
+    token = _HOISTING.set(True)
+    try:
+        yield
+    finally:
+        _HOISTING.reset(token)
 
 
 def _variables(atoms):

@@ -59,3 +59,23 @@ def test_transposes_are_out_of_the_loop(use, count):
     names = [e.primitive.name for e in loop.params["jaxpr"].eqns]
     assert names.count("transpose") == count
     assert ("exp" in names) != use
+
+
+def test_a_step_knows_whether_it_is_traced_for_a_loop():
+    """And no longer than that, where the trace fails too."""
+    known = []
+
+    def step(parameters, state, x):
+        known.append(scan.is_hoisted())
+        return state + x
+
+    step(None, 0.0, 1.0)
+    scan.hoisted(step, jnp.ones(1), jnp.zeros(()), jnp.ones(3))
+    assert known == [False, True]
+
+    def fails(parameters, state, x):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        scan.hoisted(fails, jnp.ones(1), jnp.zeros(()), jnp.ones(3))
+    assert not scan.is_hoisted()

@@ -282,7 +282,9 @@ class StreamingTD(AbstractAgent):
     ) -> tuple[Learner, Memory, Prediction]:
         """Learn from one step of one environment, or of several."""
         network, gradient = learner.network, self.gradient
-        over_envs: Callable[..., Any] = mapped if now.reward.ndim else lambda function, *_: function
+        over_envs: Callable[..., Any] = (
+            jax.vmap if now.reward.ndim else lambda function, *_: function
+        )
 
         def value_of(network, carry, inputs):
             carry, value = gradient.online_step(network, carry, inputs)

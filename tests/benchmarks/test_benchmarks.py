@@ -118,11 +118,9 @@ def test_streaming(float32):
 
 @pytest.mark.slow
 def test_ppo(float32):
-    choices = ("RTRL(8)", "RTRL(8), exact encoder")
-    rows = ppo.run(ppo.Options(quick=True, choices=choices))
+    rows = ppo.run(ppo.Options(quick=True, choices=("RTRL(8), exact encoder",)))
     assert [(row["encoder"], row["gradient"]) for row in rows] == [
-        *((0, name) for name in ("BPTT", "RTRL(8)")),
-        *((64, name) for name in ("BPTT", "RTRL(8)", "RTRL(8), exact encoder")),
+        *((0, "BPTT"), (64, "BPTT"), (64, "RTRL(8), exact encoder")),
     ]
     assert all(row["environment steps per second"] > 0 for row in rows)
     with pytest.raises(ValueError, match=r"`choices` \(='RTRL\(2\)'\) must be among BPTT, TBPTT"):
@@ -442,9 +440,9 @@ def test_kills():
 
 @pytest.mark.slow
 def test_kills_of_a_sweep():
-    words = [sys.executable, "-m", "benchmarks.sweep_kills", "--kills", "5", "--chain", "5"]
+    words = [sys.executable, "-m", "benchmarks.sweep_kills", "--kills", "3", "--chain", "3"]
     done = subprocess.run(
-        [*words, "--iterations", "60"], capture_output=True, text=True, timeout=1200
+        [*words, "--iterations", "40"], capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "'wrong': []}" in done.stdout

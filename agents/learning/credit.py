@@ -168,8 +168,11 @@ def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: Py
     """
 
     def run(network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-        axes = rtrl.row_axes(starts), 1
-        return mapped(lambda c, i: gradient.run(network, c, i)[1], axes, 1)(starts, inputs)
+        axes = rtrl.row_axes(starts)
+        # The gradient in rows of a table is a rule of `jax.vmap`'s, for one sequence too.
+        of_tables = None in jax.tree.leaves(axes, is_leaf=lambda axis: axis is None)
+        over = jax.vmap if of_tables else mapped
+        return over(lambda c, i: gradient.run(network, c, i)[1], (axes, 1), 1)(starts, inputs)
 
     return with_own_copy(run, (0, 1), 1)(network, starts, inputs)
 

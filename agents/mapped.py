@@ -6,9 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+Axes = int | None
+
 
 def mapped(
-    one: Callable[..., Any], in_axes: int | tuple[Any, ...] = 0, out_axes: Any = 0
+    one: Callable[..., Any], in_axes: Axes | tuple[Axes, ...] = 0, out_axes: Any = 0
 ) -> Callable[..., Any]:
     """Make a function of one into a function of several; `jax.vmap`, but one is left as it is.
 
@@ -18,9 +20,8 @@ def mapped(
     **Arguments:**
 
     - `one`: its arguments are pytrees of arrays, and so is what it returns.
-    - `in_axes`: the axis over several, of all arguments or of each, and there of all leaves or of
-      each part; `None` where they share one.
-    - `out_axes`: the same of what is returned.
+    - `in_axes`: the axis over several, of all arguments or of each; `None` where they share one.
+    - `out_axes`: the same of what is returned, or of its parts.
 
     **Raises:**
 
@@ -29,19 +30,21 @@ def mapped(
 
     def several(*arguments: Any) -> Any:
         axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(arguments)
-        lengths = set()
-        _each(lambda x, axis: lengths.add(x.shape[axis]), axes, arguments)
+        lengths = {
+            leaf.shape[axis]
+            for axis, argument in zip(axes, arguments, strict=True)
+            if axis is not None
+            for leaf in jax.tree.leaves(argument)
+        }
         if lengths != {1}:
             return jax.vmap(one, axes, out_axes)(*arguments)
-        return _each(jnp.expand_dims, out_axes, one(*_each(jnp.squeeze, axes, arguments)))
+        results = one(
+            *(_each(jnp.squeeze, axis, x) for axis, x in zip(axes, arguments, strict=True))
+        )
+        return jax.tree.map(lambda axis, x: _each(jnp.expand_dims, axis, x), out_axes, results)
 
     return several
 
 
-def _each(change: Callable[[Any, int], Any], axes: Any, tree: Any) -> Any:
-    """Change every leaf that has an axis over several; `axes` names it for each, or for parts."""
-
-    def part(axis: int | None, leaves: Any) -> Any:
-        return leaves if axis is None else jax.tree.map(lambda x: change(x, axis), leaves)
-
-    return jax.tree.map(part, axes, tree, is_leaf=lambda axis: axis is None)
+def _each(change: Callable[..., Any], axis: Axes, tree: Any) -> Any:
+    return tree if axis is None else jax.tree.map(lambda x: change(x, axis=axis), tree)

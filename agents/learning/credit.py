@@ -15,7 +15,6 @@ from jaxtyping import Array, Int, PyTree
 
 import rtrl
 from agents.learning.segments import from_segments, take, to_segments
-from agents.mapped import mapped
 from agents.parallel import with_own_copy
 
 
@@ -152,7 +151,7 @@ def along(
             gradient.stored(carry),
         )
         run = lambda c, i: gradient.run(network, c, i)[0]  # noqa: E731
-        return (mapped(run, (0, 1))(carry, piece), starts), None
+        return (jax.vmap(run, (0, 1))(carry, piece), starts), None
 
     # A function of its own, since JAX remembers what it traced by the function.
     like = jax.eval_shape(lambda carry: gradient.stored(carry), carry)
@@ -168,11 +167,8 @@ def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: Py
     """
 
     def run(network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
-        axes = rtrl.row_axes(starts)
-        # The gradient in rows of a table is a rule of `jax.vmap`'s, for one sequence too.
-        of_tables = None in jax.tree.leaves(axes, is_leaf=lambda axis: axis is None)
-        over = jax.vmap if of_tables else mapped
-        return over(lambda c, i: gradient.run(network, c, i)[1], (axes, 1), 1)(starts, inputs)
+        axes = rtrl.row_axes(starts), 1
+        return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], axes, 1)(starts, inputs)
 
     return with_own_copy(run, (0, 1), 1)(network, starts, inputs)
 
@@ -191,7 +187,7 @@ def unrolled(
     pieces = to_segments(inputs, gradient.segment_length(time))
 
     def run(network: Any, starts: PyTree, pieces: PyTree) -> tuple[PyTree, PyTree]:
-        return mapped(lambda c, i: gradient.run(network, c, i), (0, 1), (0, 1))(starts, pieces)
+        return jax.vmap(lambda c, i: gradient.run(network, c, i), (0, 1), (0, 1))(starts, pieces)
 
     ends, found = with_own_copy(run, (0, 1), (0, 1))(network, starts, pieces)
     # The last segment of each environment ends where the rollout does.

@@ -30,17 +30,6 @@ def test_one_and_several_are_what_vmap_makes_of_them(count):
     assert found[1][1].shape == (2, count, 3)
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_axes_may_be_those_of_parts(count):
-    row = {"table": jnp.arange(12.0).reshape(4, 3), "index": jnp.arange(count)}
-    axes = ({"table": None, "index": 0}, 1)
-    pick = lambda row, x: (row["table"][row["index"]] * x, x.sum())  # noqa: E731
-    xs = jnp.arange(3.0 * count).reshape(3, count)
-    found = mapped(pick, axes, (1, 0))(row, xs)
-    jax.tree.map(np.testing.assert_array_equal, found, jax.vmap(pick, axes, (1, 0))(row, xs))
-    assert found[0].shape == (3, count) and found[1].shape == (count,)
-
-
 @pytest.mark.parametrize(("count", "shape"), [(1, (3,)), (2, (2, 3))])
 def test_the_program_of_one_has_no_axis_for_it(count, shape):
     program = jax.make_jaxpr(mapped(jnp.sin))(jnp.zeros((count, 3)))

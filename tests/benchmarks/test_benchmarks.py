@@ -120,7 +120,9 @@ def test_streaming(float32):
 def test_ppo(float32):
     rows = ppo.run(ppo.Options(quick=True, choices=("RTRL(8), exact encoder",)))
     assert [(row["encoder"], row["gradient"]) for row in rows] == [
-        *((0, "BPTT"), (64, "BPTT"), (64, "RTRL(8), exact encoder")),
+        (0, "BPTT"),
+        (64, "BPTT"),
+        (64, "RTRL(8), exact encoder"),
     ]
     assert all(row["environment steps per second"] > 0 for row in rows)
     with pytest.raises(ValueError, match=r"`choices` \(='RTRL\(2\)'\) must be among BPTT, TBPTT"):

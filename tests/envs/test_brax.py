@@ -54,10 +54,10 @@ def check_steps(ours, theirs, tolerance=1e-4):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance)
 
 
-# The bodies differ in what brax computes: without contacts, and with them and what only the
+# The bodies differ in what brax computes: without contacts, with them, and with what only the
 # humanoids show.
 @pytest.mark.slow
-@pytest.mark.parametrize("env_name", ["inverted_pendulum", "humanoid"])
+@pytest.mark.parametrize("env_name", ["inverted_pendulum", "hopper", "humanoid"])
 def test_steps_equal_those_of_brax(env_name):
     ours, theirs = played(env_name)
     # Some angles of the humanoids are an arc cosine in float32, whose values next to zero are 0,

@@ -27,6 +27,8 @@ _LABELS = {
     "length": "episode length (steps, training)",
 }
 _WIDTH, _HEIGHT = 7.0, 4.2  # of a picture, or of each environment's part of it, in inches
+_INSIDE = 6  # more lines leave no corner free for their names
+_BESIDE = 3.0  # inches that a part is wider where names stand beside it
 
 
 def learning_curve(
@@ -62,7 +64,8 @@ def learning_curve(
     scalars = {label: read_scalars(folder) for label, folder in runs.items()}
     metric = metric or default_metric(list(scalars.values()))
     groups = by_environment(runs)
-    figure = new_figure(_WIDTH * len(groups), _HEIGHT)
+    beside = any(len(outlines) > _INSIDE for outlines in groups.values())
+    figure = new_figure((_WIDTH + _BESIDE * beside) * len(groups), _HEIGHT)
     parts = figure.subplots(1, len(groups), squeeze=False)[0]
     looks = {label: look(number) for number, label in enumerate(runs)}
     for axes, outlines in zip(parts, groups.values(), strict=True):
@@ -130,8 +133,12 @@ def _decorate(
     margin = 0.05 * (high - low) or 0.5
     axes.set_ylim(low - margin, high + margin)
     kinds = ["95 % confidence band"] * (max(counts) > 2) + ["range of two seeds"] * (2 in counts)
+    # "best" by name: as a default it warns on a machine that takes a second to find it.
+    place: dict[str, Any] = {"loc": "best"}
+    if len(drawn) > _INSIDE:
+        place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
     axes.legend(
-        loc="best",  # by name: as a default it warns on a machine that takes a second to find it
+        **place,
         fontsize=10,
         frameon=True,
         edgecolor="none",

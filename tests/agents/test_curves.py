@@ -147,6 +147,17 @@ def test_more_runs_than_colors_can_be_told_apart(tmp_path, drawn):
     assert len(looks) == 12
 
 
+@pytest.mark.parametrize("count", [6, 7])
+def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
+    folder = write_run(tmp_path / "a", seeds=1)
+    learning_curve({f"a memory, {n}": folder for n in range(count)}, tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    names, curves = axes.get_legend().get_window_extent(), axes.get_window_extent()
+    assert (names.x0 >= curves.x1) == (count > 6)
+    assert names.x1 <= drawn[0].bbox.x1
+    assert curves.width > 5 * drawn[0].dpi
+
+
 def test_drawing_leaves_no_global_figure(tmp_path):
     import matplotlib.pyplot as plt
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from gymnax.environments.environment import Environment
 from jaxtyping import Array, Int, PyTree
 
@@ -137,7 +139,9 @@ class AbstractAgent(abc.ABC):
     def spaces(self) -> tuple[Any, Any]:
         """The spaces of observations and of actions."""
         env, params = self.environment
-        return env.observation_space(params), env.action_space(params)
+        # Layers are made after their bounds, which have to be numbers where a program is traced.
+        with jax.ensure_compile_time_eval():
+            return env.observation_space(params), env.action_space(params)
 
     @property
     def env_name(self) -> str:
@@ -153,6 +157,11 @@ class AbstractAgent(abc.ABC):
     @abc.abstractmethod
     def steps_per_iteration(self) -> int:
         """Environment steps of one iteration."""
+
+    def steps_before(self, iteration: Int[Array, ""]) -> Int[Array, ""]:
+        """Count the environment steps before an iteration, up to what JAX's integers hold."""
+        most = jnp.iinfo(jnp.int32).max // self.steps_per_iteration - 1
+        return jnp.minimum(iteration, most) * self.steps_per_iteration
 
     @abc.abstractmethod
     def init(self, *, key: Array) -> AgentState:

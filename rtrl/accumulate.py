@@ -55,12 +55,19 @@ def accumulate(
 
     **Raises:**
 
-    `ValueError` when the number of steps is not divisible by `segment`.
+    `ValueError` where there are no steps, where `begin` or `targets` are of other steps, and when
+    the number of steps is not divisible by `segment`.
     """
-    time = jax.tree.leaves(xs)[0].shape[0]
-    if segment < 1 or time % segment:
+    time = scan.check_steps("xs", xs)
+    for name, given in (("begin", begin), ("targets", targets)):
+        steps = scan.check_steps(name, given) if jax.tree.leaves(given) else time
+        if steps != time:
+            raise ValueError(f"`{name}` (of {steps} steps) must be of those of `xs`, {time}.")
+    whole = isinstance(segment, int) and not isinstance(segment, bool)
+    if not whole or segment < 1 or time % segment:
         raise ValueError(
-            f"`segment` (={segment}) must be at least 1 and divide the number of steps (={time})."
+            f"`segment` (={segment}) must be a whole number that divides the number of steps "
+            f"(={time})."
         )
 
     def cut(x):
@@ -75,8 +82,10 @@ def accumulate(
     # store what every segment's backward pass needs, a sensitivity each.
     value_and_gradient = eqx.filter_value_and_grad(segment_loss, has_aux=True)
     pieces = jax.tree.map(cut, (xs, begin, targets))
-    # The totals need their dtypes before the first step: a carry must not change its type.
-    zeros = jax.tree.map(jnp.zeros_like, eqx.filter(cell, eqx.is_inexact_array))
+    # The totals need their dtypes before the first step: a carry must not change its type. In half
+    # precision a sum of many would stop growing.
+    parameters = eqx.filter(cell, eqx.is_inexact_array)
+    zero = lambda p: jnp.zeros(p.shape, jnp.promote_types(p.dtype, jnp.float32))  # noqa: E731
     shape, _ = eqx.filter_eval_shape(
         segment_loss, cell, carry, *jax.tree.map(lambda x: x[0], pieces)
     )
@@ -86,7 +95,8 @@ def accumulate(
         (new_value, carry), new = value_and_gradient(cell, carry, *piece)
         return value + new_value, jax.tree.map(jnp.add, gradient, new), carry
 
-    start = (jnp.zeros(shape.shape, shape.dtype), zeros, carry)
+    start = (zero(shape), jax.tree.map(zero, parameters), carry)
     start = scan.vary_as_carried(step, start, pieces)
     (value, gradient, carry), _ = jax.lax.scan(lambda *x: (step(*x), None), start, pieces)
-    return value, gradient, carry
+    gradient = jax.tree.map(lambda g, p: g.astype(p.dtype), gradient, parameters)
+    return value.astype(shape.dtype), gradient, carry

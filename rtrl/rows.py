@@ -40,7 +40,7 @@ class Row(eqx.Module):
 
 
 class Rounded(eqx.Module):
-    """An array of real numbers in half the memory, to three digits: a bfloat16's bits.
+    """An array of real numbers in half the memory, to two digits or three: a bfloat16's bits.
 
     XLA's CPU compiler turns `astype(bfloat16)` into code for one number at a time. On the bits
     themselves it makes vector instructions.
@@ -70,8 +70,11 @@ def rounded(tree: PyTree) -> PyTree:
     def of(x: Array) -> Any:
         if not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype.itemsize <= 2:
             return x
-        bits = jax.lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32)
-        return Rounded(((bits + 0x8000) >> 16).astype(jnp.uint16), x.dtype.name)
+        x32 = x.astype(jnp.float32)
+        bits = jax.lax.bitcast_convert_type(x32, jnp.uint32)
+        # Some NaNs would be carried over into a zero, a GPU's 0x7fffffff among them.
+        bits = jnp.where(jnp.isnan(x32), 0x7FC00000, bits + 0x8000)
+        return Rounded((bits >> 16).astype(jnp.uint16), x.dtype.name)
 
     return jax.tree.map(of, tree)
 

@@ -57,6 +57,12 @@ class Shared(AbstractStructure):
                 "units do not act on each other."
             )
 
+        if isinstance(self.inner, Shared) and self.inner.by_unit:
+            raise ValueError(
+                f"`inner` (={self.inner!r}) must not be by unit: parameters that all units share "
+                "belong together, in one `rtrl.Shared`."
+            )
+
     def zeros(self, parameters: Parts, state: PyTree) -> PyTree:
         if self.by_unit:
             return self.inner.zeros(_with_copies(parameters, state), state)

@@ -208,7 +208,7 @@ def roll(
       its initial value where `begin`.
     - `parameters`, `state`, `sensitivity`: at the segment's start.
     - `xs`: the segment's inputs.
-    - `begin`: the segment's episode borders, an array of any shape, a bool, or `None`.
+    - `begin`: the segment's episode borders, `[time]`; one flag where it is one step; or `None`.
 
     **Returns:**
 
@@ -220,7 +220,8 @@ def roll(
     if begin is not None:
         # What comes before a border has no influence on the segment's end. The Jacobian says so
         # with zeros, but zero times an infinity or a NaN would not be zero.
-        crossed = jnp.any(begin) if isinstance(begin, jax.Array) else begin
+        begin = jnp.asarray(begin)
+        crossed = jnp.any(begin)
         state = scan.reset(crossed, jax.tree.map(jnp.zeros_like, state), state)
         sensitivity = structure.reset(crossed, sensitivity)
         xs = _without_earlier_episodes(xs, begin)
@@ -241,9 +242,9 @@ def roll(
     return structure.advance(pullback_of_probe, end, sensitivity)
 
 
-def _without_earlier_episodes(xs: PyTree, begin: Array | bool) -> PyTree:
+def _without_earlier_episodes(xs: PyTree, begin: Array) -> PyTree:
     """Inputs with zeros before the last border of a sequence."""
-    if not isinstance(begin, jax.Array) or begin.ndim != 1:
+    if not begin.ndim:
         return xs
     # How many borders come after each step: a running sum from the end.
     later = jnp.flip(jnp.cumsum(jnp.flip(begin))) - begin > 0

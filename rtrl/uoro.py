@@ -71,9 +71,9 @@ class UORO(AbstractStructure, AbstractSensitivity):
         return exact_product(matrix, h)
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        size = len(to_real_vector(state))
         key = jax.random.key_data(jax.random.key(self.seed))
-        return (RankOne(jnp.zeros(size), jax.tree.map(jnp.zeros_like, parameters), key),)
+        of_state = jnp.zeros_like(to_real_vector(state))
+        return (RankOne(of_state, jax.tree.map(jnp.zeros_like, parameters), key),)
 
     def reset(self, begin: Bool[Array, ""] | bool, sensitivity: PyTree) -> PyTree:
         """Zeros where an episode begins; the key goes on."""
@@ -101,7 +101,7 @@ class UORO(AbstractStructure, AbstractSensitivity):
         (moved,) = jax.linear_transpose(through, signs)(old.state)
         # At the start of an episode s̃ and θ̃ are zero, and balanced by any factor: 1. The floor
         # keeps the ratio finite.
-        tiny = jnp.finfo(signs.dtype).tiny ** 0.5
+        tiny = float(jnp.finfo(signs.dtype).tiny) ** 0.5
 
         def balance(of_parameters, of_state):
             ratio = jnp.sqrt(_norm(of_parameters) / jnp.maximum(_norm(of_state), tiny))
@@ -109,8 +109,10 @@ class UORO(AbstractStructure, AbstractSensitivity):
 
         keep = balance(old.parameters, moved)
         add = balance(immediate, signs)
-        state = keep * moved + add * signs
-        parameters = jax.tree.map(lambda t, i: t / keep + i / add, old.parameters, immediate)
+        state = (keep * moved + add * signs).astype(moved.dtype)
+        parameters = jax.tree.map(
+            lambda t, i: (t / keep + i / add).astype(t.dtype), old.parameters, immediate
+        )
         return (RankOne(state, parameters, jax.random.key_data(key)),)
 
     def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
@@ -122,4 +124,4 @@ class UORO(AbstractStructure, AbstractSensitivity):
 
 def _norm(tree: PyTree) -> Float[Array, ""]:
     leaves = jax.tree.leaves(tree)
-    return jnp.sqrt(sum((jnp.sum(jnp.abs(leaf) ** 2) for leaf in leaves), start=jnp.zeros(())))
+    return jnp.sqrt(sum((jnp.sum(jnp.abs(leaf) ** 2) for leaf in leaves), start=0.0))

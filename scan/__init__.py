@@ -1,5 +1,6 @@
 """Recurrences over time: linear, associative and general, each respecting episode borders."""
 
+from scan._checks import check_steps as check_steps
 from scan._platform import chunks_or_states as chunks_or_states
 from scan._platform import loop_or_tree as loop_or_tree
 from scan._varying import vary_as_carried as vary_as_carried
@@ -22,6 +23,7 @@ __all__ = [
     "Report",
     "associative",
     "blocks",
+    "check_steps",
     "chunks_or_states",
     "delta_rule",
     "hoisted",

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 
-def check_begin(begin: Any) -> Array:
-    """`begin` as an array, or `TypeError` where it is not of booleans.
+def check_begin(begin: Any, time: int | None = None) -> Array:
+    """`begin` as an array; `TypeError` where it is not of booleans, `ValueError` where it has not
+    one for each of so many steps.
 
     Numbers are refused although a selection would take them: a flag of 0.5 is a mistake, and
     `begin_1 | begin_2` of integers is not what a tree over borders means.
@@ -16,6 +17,10 @@ def check_begin(begin: Any) -> Array:
     flags = jnp.asarray(begin)
     if flags.dtype != bool:
         raise TypeError(f"`begin` (dtype {flags.dtype}) must be a boolean array.")
+    if time is not None and flags.shape != (time,):
+        raise ValueError(
+            f"`begin` (shape {flags.shape}) must have the shape ({time},): a flag for each step."
+        )
     return flags
 
 

@@ -85,12 +85,7 @@ def associative(
     """
     length = check_steps("elements", elements)
     if begin is not None:
-        begin = check_begin(begin)
-        if begin.shape != (length,):
-            raise ValueError(
-                f"`begin` (shape {begin.shape}) must have the shape ({length},) of the elements' "
-                "time."
-            )
+        begin = check_begin(begin, length)
     elements, begin, initial = vary_together(elements, begin, initial)
     if initial is not None:
         # As an element of its own, not combined with the first: where that begins an episode, the

@@ -40,9 +40,9 @@ def blocks(
 
     `ValueError` for an empty time axis, `TypeError` for a `begin` that is not boolean.
     """
-    check_steps("b", b)
+    time = check_steps("b", b)
     if begin is not None:
-        check_begin(begin)
+        begin = check_begin(begin, time)
     if b.shape[-1] == 1:
         # Elementwise: with an adjoint of its own, and no matrices in the tree.
         return linear(a[..., 0, 0], b[..., 0], h0[..., 0], begin, reverse=reverse)[..., None]

@@ -116,7 +116,7 @@ def _by_heads(q, k, v, rates, state, log_decay, begin, length):
         raise ValueError(f"`length` (={length}) must be a power of two.")
     check_steps("keys", k)
     if begin is not None:
-        begin = check_begin(begin)
+        begin = check_begin(begin, len(k))
     # A sequence shorter than two chunks is cut into shorter ones: most of a long one would be idle.
     length = min(length, 1 << max(len(k) // 2, 1).bit_length() - 1)
     q, k, v, rates, log_decay, begin, state = vary_together(q, k, v, rates, log_decay, begin, state)

@@ -71,7 +71,7 @@ def newton(
       Jacobian is exact, in blocks as wide as there are leaves (DEER). `"dense"` for any other: the
       iterations use the Jacobian's diagonal (quasi-DEER) and more of them are needed.
     - `tolerance`: the largest step of the recurrence that counts as none, relative to the largest
-      state above 1; a hundred units of rounding by default.
+      state above 1; by default a hundred units of rounding, two in half precision.
     - `max_iterations`: after which the loop takes over.
     - `damping`: in [0, 1): how much the Jacobian is shrunk. 0 is Newton's method, which may
       diverge where the recurrence expands; towards 1 it becomes the recurrence's own iteration.
@@ -87,13 +87,15 @@ def newton(
     Sources: *Parallelizing non-linear sequential models over the sequence length*, Lim et al.
     (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).
     """
-    check_recurrence(state, xs, begin, initial, coupling)
+    begin = check_recurrence(state, xs, begin, initial, coupling)
     if not 0 <= damping < 1:
         raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
     if max_iterations < 1:
         raise ValueError(f"`max_iterations` (={max_iterations}) must be at least 1.")
     if tolerance is None:
-        tolerance = 100 * float(jnp.finfo(jnp.result_type(*jax.tree.leaves(state))).eps)
+        numbers = jnp.finfo(jnp.result_type(*jax.tree.leaves(state)))
+        # Of the few digits of half precision a hundred units are nearly all.
+        tolerance = (100 if numbers.bits > 16 else 2) * float(numbers.eps)
     options = _Options(coupling, tolerance, max_iterations, damping)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
     # Derivatives are those of the solution, below: none of the iterations is differentiated.

@@ -60,7 +60,12 @@ def nonlinear(
 
     `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
-    check_recurrence(state, xs, begin, initial, coupling)
+    begin = check_recurrence(state, xs, begin, initial, coupling)
+    time = check_steps("xs", xs)
+    if states is not None and check_steps("states", states) != time:
+        raise ValueError(
+            f"`states` (of {check_steps('states', states)} steps) must be those of all {time}."
+        )
     initial = None if begin is None else jax.lax.stop_gradient(initial)
     parameters, state, xs, begin, initial, states = vary_together(
         parameters, state, xs, begin, initial, states
@@ -74,22 +79,28 @@ def nonlinear(
     return _solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
-def check_recurrence(state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str) -> None:
+def check_recurrence(
+    state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str
+) -> Array | None:
     """Check what `nonlinear` and `newton` are given.
 
     **Arguments:**
 
     - `state`, `xs`, `begin`, `initial`, `coupling`: as given.
 
+    **Returns:**
+
+    `begin` as an array, or `None`.
+
     **Raises:**
 
     `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
-    check_steps("xs", xs)
+    time = check_steps("xs", xs)
     if coupling not in _COUPLINGS:
         raise ValueError(f"`coupling` (={coupling!r}) must be one of {', '.join(_COUPLINGS)}.")
     if begin is not None:
-        check_begin(begin)
+        begin = check_begin(begin, time)
         if initial is None:
             raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
     leaves = jax.tree.leaves(state)
@@ -100,6 +111,7 @@ def check_recurrence(state: PyTree, xs: PyTree, begin: Any, initial: PyTree, cou
         raise ValueError("`state` has a complex leaf: give its real and imaginary part.")
     if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
         raise ValueError(f"`state` has leaves of {[str(h.dtype) for h in leaves]}: give real ones.")
+    return begin
 
 
 def needed(program: Jaxpr) -> list[bool]:

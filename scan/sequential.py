@@ -28,13 +28,17 @@ def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTr
 
     **Raises:**
 
-    `TypeError` when `begin` is not boolean.
+    `TypeError` when `begin` is not boolean, `ValueError` for more than one flag.
     """
     if begin is False:  # of Python: nothing to select, and nothing to trace
         return state
     if begin is True:
         return jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
     flag = check_begin(begin)
+    if flag.ndim:
+        raise ValueError(
+            f"`begin` (shape {flag.shape}) must be one flag: of several sequences, use `jax.vmap`."
+        )
     return jax.tree.map(lambda i, s: jnp.where(flag, i, s).astype(s.dtype), initial, state)
 
 
@@ -64,12 +68,12 @@ def sequential(
 
     **Raises:**
 
-    `ValueError` where there are no steps, or when `begin` is given without `initial`; `TypeError`
-    when `begin` is not boolean.
+    `ValueError` where there are no steps, when `begin` is given without `initial`, or not for each
+    step; `TypeError` when it is not boolean.
     """
-    check_steps("xs", xs)
+    time = check_steps("xs", xs)
     if begin is not None:
-        begin = check_begin(begin)
+        begin = check_begin(begin, time)
         if initial is None:
             raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
 

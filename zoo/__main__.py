@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 import zoo
+from zoo.options import parse_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit status: 0, or 1 where a proof fails.
+    The exit status: 0; 1 where a proof fails; 2 for arguments that cannot be used.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -60,7 +61,10 @@ def _prove(options: argparse.Namespace) -> int:
     alone, failed = len(rows) == 1, []
     lines: list[str] = [*_HEAD]
     for name, chosen in rows:
-        make = partial(make_by_name(name), **dict(map(_option, chosen)))
+        settings = parse_options(chosen, "`option`")
+        for taken in {"inputs", "hidden", "key"} & settings.keys():
+            raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
+        make = partial(make_by_name(name), **settings)
         started = time.perf_counter()
         report = zoo.prove(
             make, inputs=options.inputs, hidden=options.hidden, show=alone, check=False
@@ -135,17 +139,6 @@ def _names(options: argparse.Namespace) -> int:
         listed = " ".join(f"{key}={json.dumps(value)}" for key, value in zoo.options(name).items())
         print(f"{name:18}{listed}".rstrip())
     return 0
-
-
-def _option(text: str) -> tuple[str, Any]:
-    """`key=value`, the value as JSON where it is JSON, or else as text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"`option` (={text!r}) must be like heads=2.")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
 
 
 def make_by_name(target: str) -> Callable[..., zoo.AbstractMemory]:

@@ -65,17 +65,18 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         """
         return state
 
-    @abstractmethod
     def recurrence_parameters(self) -> PyTree:
-        """The parameters of the recurrence, as functions of the cell's own.
+        """The parameters of the recurrence, as functions of the cell's own: the cell itself, unless
+        a smaller set will do.
 
         RTRL keeps one sensitivity for each of these; ordinary autodiff takes the gradient from
-        them to the cell's parameters. It is the cell itself unless a smaller set will do.
+        them to the cell's parameters.
 
         **Returns:**
 
         A pytree.
         """
+        return self
 
     @abstractmethod
     def states(
@@ -104,7 +105,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        self._check(x.shape, (self.inputs,), "x")
+        x = self.check_input(x)
         state = self.update(scan.reset(begin, self.init_state(), state), x)
         return state, self.readout(state, x)
 
@@ -134,17 +135,22 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
 
         `ValueError` for shapes that do not fit, and for a method that the cell does not have.
         """
-        self._check_sequence(xs, begin)
+        xs, begin = self.check_inputs(xs, begin)
 
         def by_states(state, xs, begin):
             states = self.states(self.recurrence_parameters(), state, xs, begin, method)
             return self.end_state(states), jax.vmap(self.readout)(states, xs)
 
-        if type(self).scan_in_chunks is AbstractCell.scan_in_chunks:
+        if not self.has_chunks:
             return by_states(state, xs, begin)
         return scan.chunks_or_states(
             self.scan_in_chunks, by_states, state, xs, begin, method=method
         )
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether there is a `scan_in_chunks`."""
+        return type(self).scan_in_chunks is not AbstractCell.scan_in_chunks
 
     def scan_in_chunks(
         self, state: State, xs: Array, begin: Bool[Array, " time"] | None
@@ -178,14 +184,14 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
-        self._check(x.shape, (self.inputs,), "x")
+        x = self.check_input(x)
         carry, ys = self._segment(carry, x[None], jnp.asarray(begin)[None], products=True)
         return carry, ys[0]
 
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
-        self._check_sequence(xs, begin)
+        xs, begin = self.check_inputs(xs, begin)
         return self._segment(carry, xs, begin, products=False)
 
     def _segment(self, carry, xs, begin, *, products):

@@ -50,6 +50,8 @@ class Fronted(AbstractCell):
                 f"`cell` (a {type(cell).__name__}) must be a zoo.AbstractCell: what is made of "
                 "several memories has its own way to carry credit."
             )
+        if isinstance(cell, Fronted):
+            raise TypeError("`cell` (a Fronted) has a front already: make one front of both.")
         seen = jax.eval_shape(front, jax.ShapeDtypeStruct((inputs,), real_dtype(cell)))
         if seen.shape != (cell.inputs,):
             raise ValueError(
@@ -101,6 +103,15 @@ class Fronted(AbstractCell):
         seen = jax.vmap(parameters.shared)(xs)
         return self.cell.states(_of_units(parameters.own, state), state, seen, begin, method)
 
+    @property
+    def has_chunks(self) -> bool:
+        return self.cell.has_chunks
+
+    def scan_in_chunks(
+        self, state: State, xs: Array, begin: Bool[Array, " time"] | None
+    ) -> tuple[State, Array]:
+        return self.cell.scan_in_chunks(state, jax.vmap(self.front)(xs), begin)
+
     def segment_states(
         self, parameters: rtrl.Parts, state: State, xs: Array, begin: Bool[Array, " time"] | None
     ) -> State:
@@ -134,8 +145,7 @@ class _FrontedStepper(AbstractStepper):
     def step(
         self, cache: Cache, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Cache, Float[Array, " outputs"]]:
-        self.memory._check(x.shape, (self.memory.inputs,), "x")
-        return self.cell.step(cache, self.memory.front(x), begin)
+        return self.cell.step(cache, self.memory.front(self.memory.check_input(x)), begin)
 
     def state(self, cache: Cache) -> State:
         return self.cell.state(cache)

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from zoo.parts import real_dtype
+
 State = Any
 Cache = Any
 Sensitivity = Any
@@ -163,15 +165,61 @@ class AbstractMemory(eqx.Module):
         """
         return PlainStepper(self)
 
-    def _check_sequence(self, xs: Array, begin: Array | None) -> None:
+    def check_input(self, x: Any) -> Float[Array, " inputs"]:
+        """The input of one step, in the precision of the parameters.
+
+        **Arguments:**
+
+        - `x`: of any real dtype, shape `[inputs]`.
+
+        **Returns:**
+
+        `x` as an array: whole numbers and booleans would make a cell compute in whole numbers, and
+        a higher precision would change that of the state.
+
+        **Raises:**
+
+        `ValueError` for another shape, `TypeError` for complex numbers.
+        """
+        x = jnp.asarray(x)
+        self._check(x.shape, (self.inputs,), "x")
+        return self._cast(x, "x")
+
+    def check_inputs(
+        self, xs: Any, begin: Any
+    ) -> tuple[Float[Array, "time inputs"], Bool[Array, " time"] | None]:
+        """The inputs of a sequence, in the precision of the parameters, and its borders.
+
+        **Arguments:**
+
+        - `xs`: of any real dtype, shape `[time, inputs]`.
+        - `begin`: shape `[time]`, or `None`.
+
+        **Returns:**
+
+        `(xs, begin)` as arrays; see `check_input`.
+
+        **Raises:**
+
+        `ValueError` for other shapes, `TypeError` for complex `xs` and for a `begin` that is not
+        boolean.
+        """
+        xs = jnp.asarray(xs)
         time = xs.shape[0] if xs.ndim else 0
         if time == 0:
             raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")
         self._check(xs.shape, (time, self.inputs), "xs")
         if begin is not None:
+            begin = jnp.asarray(begin)
             self._check(begin.shape, (time,), "begin")
             if begin.dtype != bool:
                 raise TypeError(f"`begin` (dtype {begin.dtype}) must be a boolean array.")
+        return self._cast(xs, "xs"), begin
+
+    def _cast(self, x: Array, name: str) -> Array:
+        if jnp.iscomplexobj(x):
+            raise TypeError(f"`{name}` (dtype {x.dtype}) must be real.")
+        return x.astype(real_dtype(self))
 
     def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
         if shape != expected:

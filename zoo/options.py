@@ -1,7 +1,8 @@
 """Options of a recipe: values that JSON can hold, checked against what a cell says of them."""
 
+import ast
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -31,6 +32,39 @@ class Options(dict[str, Any]):
 
     __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
     clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
+
+
+def parse_options(texts: Sequence[str], name: str = "option") -> dict[str, Any]:
+    """Read options that are written as `key=value`.
+
+    **Arguments:**
+
+    - `texts`: the options; values are Python literals or JSON's words, else text.
+    - `name`: what an error calls one.
+
+    **Raises:**
+
+    `ValueError` if one is not `key=value`, or a key is given twice.
+    """
+    parsed: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise ValueError(f"{name} (={text!r}) must be written as key=value")
+        if key in parsed:
+            raise ValueError(f"{name} gives {key!r} twice")
+        parsed[key] = _literal(value)
+    return parsed
+
+
+def _literal(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _frozen(value: Any) -> Any:

@@ -10,6 +10,7 @@ from jaxtyping import Array
 from rich.console import Console
 
 from zoo.memory import AbstractMemory
+from zoo.parts.checks import check_sizes, shown
 from zoo.proofs import equalities, promises
 from zoo.proofs.forms import perturbed
 from zoo.proofs.forms import problem as draw_problem
@@ -19,8 +20,8 @@ from zoo.proofs.report import Check, ProofError, Report
 def prove(
     memory: AbstractMemory | Callable[..., AbstractMemory],
     *,
-    inputs: int = 3,
-    hidden: int = 4,
+    inputs: int | None = None,
+    hidden: int | None = None,
     key: Array | None = None,
     draws: int = 1,
     show: bool = True,
@@ -42,7 +43,7 @@ def prove(
     - `memory`: a memory; or a class or function `(inputs, hidden, *, key)` that makes one, which is
       then made with more units than inputs, so that a weight stored the wrong way round has the
       wrong shape.
-    - `inputs`, `hidden`: sizes of the memory that is made.
+    - `inputs`, `hidden`: sizes of the memory that is made; 3 and 4 by default.
     - `key`: of the memory that is made; `jax.random.key(0)` by default.
     - `draws`: how many times parameters, states, inputs, resets and losses are drawn. Further ones
       take little time, as the programs are compiled.
@@ -55,11 +56,24 @@ def prove(
 
     **Raises:**
 
-    `zoo.ProofError`, a `ValueError`, that names the parameter, the number and the rule.
+    `zoo.ProofError`, a `ValueError`, that names the parameter, the number and the rule; another
+    `ValueError` where a memory is given that has its sizes already.
     """
+    check_sizes(draws=draws)
+    made = {"inputs": inputs, "hidden": hidden, "key": key}
+    if isinstance(memory, AbstractMemory):
+        for name, value in made.items():
+            if value is not None:
+                raise ValueError(
+                    f"`{name}` (={shown(value)}) must be left out: `memory` is made already."
+                )
     with jax.enable_x64(True):
         if not isinstance(memory, AbstractMemory):
-            memory = memory(inputs, hidden, key=jax.random.key(0) if key is None else key)
+            memory = memory(
+                3 if inputs is None else inputs,
+                4 if hidden is None else hidden,
+                key=jax.random.key(0) if key is None else key,
+            )
         report = Report(_name(memory), tuple(_checks(memory, draws)))
     if show:
         Console().print(report.table())

@@ -91,6 +91,11 @@ def _check_signature(make: Callable[..., Any]) -> None:
             continue
         if p.kind is not p.KEYWORD_ONLY:
             raise ValueError(f"`make` (={make!r}) {rule}: `{p}` must be an option by keyword only.")
+        if p.name in ("name", "layers", "credit"):
+            raise ValueError(
+                f"`make` (={make!r}) {rule}: `{p.name}` is an argument of `zoo.get` and `zoo.spec` "
+                "and must be called something else."
+            )
         if p.default is p.empty:
             raise ValueError(f"`make` (={make!r}) {rule}: `{p}` must have a default.")
         if not is_plain(_plain(p.default)):

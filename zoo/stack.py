@@ -18,6 +18,7 @@ from zoo.memory import (
     State,
 )
 from zoo.parts import Linear, real_dtype
+from zoo.windowed import Windowed
 
 _CREDIT = ("layerwise", "exact")
 
@@ -102,7 +103,10 @@ class Stack(AbstractMemory):
                 f"`blocks` have cells with inputs {widths}: they must all be the same."
             )
         for block in blocks:
-            check_credit(credit, getattr(block.cell, "sensitivity", rtrl.Exact()))
+            cell = block.cell
+            while isinstance(cell, Windowed):
+                cell = cell.cell
+            check_credit(credit, getattr(cell, "sensitivity", rtrl.Exact()))
         self.blocks = tuple(blocks)
         self.inputs = widths[0]
         self.hidden = blocks[0].cell.hidden
@@ -125,6 +129,7 @@ class Stack(AbstractMemory):
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
+        xs, begin = self.check_inputs(xs, begin)
         states = []
         for block, inner in zip(self.blocks, state, strict=True):
             inner, ys = block.cell.scan(inner, jax.vmap(block.before)(xs), begin)
@@ -143,8 +148,8 @@ class Stack(AbstractMemory):
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
+        x = self.check_input(x)
         if self.credit == "exact":
-            self._check(x.shape, (self.inputs,), "x")
             carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
             return carry, ys[0]
         carries = []
@@ -158,8 +163,8 @@ class Stack(AbstractMemory):
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
+        xs, begin = self.check_inputs(xs, begin)
         if self.credit == "exact":
-            self._check_sequence(xs, begin)
             return self._whole(carry, xs, begin, products=False)
         carries = []
         for block, *inner in zip(self.blocks, *carry, strict=True):
@@ -191,7 +196,7 @@ class _StackStepper(AbstractStepper):
     def step(
         self, cache: tuple[Cache, ...], x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[tuple[Cache, ...], Float[Array, " outputs"]]:
-        self.memory._check(x.shape, (self.memory.inputs,), "x")
+        x = self.memory.check_input(x)
         caches = []
         for block, cell, inner in zip(self.memory.blocks, self.cells, cache, strict=True):
             inner, y = cell.step(inner, block.before(x), begin)

@@ -64,7 +64,7 @@ class Windowed(AbstractMemory):
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
-        self._check_sequence(xs, begin)
+        xs, begin = self.check_inputs(xs, begin)
         past, windows = self._windows(state[0], xs, begin)
         inner, ys = self.cell.scan(state[1], windows, begin)
         return (past, inner), ys
@@ -77,7 +77,7 @@ class Windowed(AbstractMemory):
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         (past, state), sensitivity = carry
-        self._check(x.shape, (self.inputs,), "x")
+        x = self.check_input(x)
         past = jax.lax.stop_gradient(past)
         past, windows = self._windows(past, x[None], jnp.asarray(begin)[None])
         (state, sensitivity), y = self.cell.rtrl_step((state, sensitivity), windows[0], begin)
@@ -87,7 +87,7 @@ class Windowed(AbstractMemory):
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
         (past, state), sensitivity = carry
-        self._check_sequence(xs, begin)
+        xs, begin = self.check_inputs(xs, begin)
         past, windows = self._windows(jax.lax.stop_gradient(past), xs, begin)
         (state, sensitivity), ys = self.cell.rtrl_scan((state, sensitivity), windows, begin)
         return ((jax.lax.stop_gradient(past), state), sensitivity), ys
@@ -130,7 +130,7 @@ class _WindowedStepper(AbstractStepper):
         self, cache: tuple[Array, Cache], x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[tuple[Array, Cache], Float[Array, " outputs"]]:
         memory = self.memory
-        memory._check(x.shape, (memory.inputs,), "x")
+        x = memory.check_input(x)
         past, windows = memory._windows(cache[0], x[None], jnp.asarray(begin)[None])
         inner, y = self.cell.step(cache[1], windows[0], begin)
         return (past, inner), y

@@ -6,12 +6,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from gymnax.environments import spaces
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
 from agents.mapped import mapped
 from agents.networks import Inputs
+from agents.networks.spaces import clipped
 from agents.parallel import on_each_device
 
 
@@ -235,10 +235,7 @@ class Actor(eqx.Module):
 
     def _legal(self, action):
         space = self.env.action_space(self.params)
-        if isinstance(space, spaces.Box):
-            clip = lambda a: jnp.clip(a, space.low, space.high)  # noqa: E731
-            return mapped(clip)(action)
-        return action
+        return mapped(lambda one: clipped(space, one))(action)
 
 
 def episode_statistics(rollout: Transition) -> dict[str, Float[Array, ""]]:

@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
 from agents.networks import Inputs
+from agents.networks.spaces import clipped
 
 
 class PolicyState(eqx.Module):
@@ -17,7 +18,7 @@ class PolicyState(eqx.Module):
     **Attributes:**
 
     - `memory`: the memory's state.
-    - `action`: the previous action.
+    - `action`: the previous action, before it was clipped to its space.
     """
 
     memory: Any
@@ -79,11 +80,14 @@ class Policy(eqx.Module):
 
         **Returns:**
 
-        `(state, action)`.
+        `(state, action)`; the action lies in its space.
         """
         inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))
         # A behavior is for environments side by side: this is one of them.
         one = lambda tree: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731
         memory, decision = self.behavior(one(state.memory), one(inputs), key)
+        # The network goes on with what it has drawn, as in training; the environment gets what it
+        # takes.
         action = decision.action[0].astype(state.action.dtype)
-        return PolicyState(jax.tree.map(lambda x: x[0], memory), action), action
+        after = PolicyState(jax.tree.map(lambda x: x[0], memory), action)
+        return after, clipped(self.action_space, action)

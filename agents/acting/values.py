@@ -9,7 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from agents.acting.behavior import AbstractBehavior, AbstractNetworkBehavior, Decision
+from agents.acting.behavior import (
+    AbstractBehavior,
+    AbstractNetworkBehavior,
+    Decision,
+    normalized,
+)
 from agents.mapped import mapped
 from agents.networks import Inputs
 from agents.networks.values import value_of
@@ -24,24 +29,40 @@ class ByValues(AbstractNetworkBehavior):
 
     - `network`: its output is a value for each action; see `agents.networks.ActionValues`.
     - `epsilon`: ε, the share.
+    - `statistics`: of observations, which are normalized by them; `None` for none.
     """
 
     network: Any
     epsilon: Float[Array, ""]
+    statistics: Any = None
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, values = mapped(self.network.step)(state, inputs)
-        action = jnp.argmax(values, axis=-1).astype(inputs.action.dtype)
-        if key is not None:
-            share_key, action_key = jax.random.split(key)
-            drawn = jax.random.randint(action_key, action.shape, 0, values.shape[-1], action.dtype)
-            explores = jax.random.uniform(share_key, action.shape, jnp.float32) < self.epsilon
-            action = jnp.where(explores, drawn, action)
+        state, values = mapped(self.network.step)(state, self.seen(inputs))
+        if key is None:
+            action = jnp.argmax(values, axis=-1)
+        else:
+            action = epsilon_greedy(values, self.epsilon, key)
+        action = action.astype(inputs.action.dtype)
         return state, Decision(action, (value_of(values, action), jnp.max(values, axis=-1)))
 
     def at_end(self, state: Any, inputs: Inputs) -> Array:
-        _, values = mapped(self.network.step)(state, inputs)
+        _, values = mapped(self.network.step)(state, self.seen(inputs))
         return jnp.max(values, axis=-1)
+
+    def seen(self, inputs: Inputs) -> Inputs:
+        """Return what the network sees, for any leading axes: observations normalized."""
+        return normalized(self.statistics, inputs)
+
+
+def epsilon_greedy(
+    values: Float[Array, "env actions"], epsilon: Float[Array, ""], key: Array
+) -> Int[Array, " env"]:
+    """Return the actions of the highest values, but for a share of uniformly drawn ones."""
+    share_key, action_key = jax.random.split(key)
+    best = jnp.argmax(values, axis=-1)
+    drawn = jax.random.randint(action_key, best.shape, 0, values.shape[-1], best.dtype)
+    explores = jax.random.uniform(share_key, best.shape, jnp.float32) < epsilon
+    return jnp.where(explores, drawn, best)
 
 
 def linear_fall(steps: Int[Array, ""], start: float, end: float, duration: int) -> Float[Array, ""]:

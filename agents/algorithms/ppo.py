@@ -21,11 +21,11 @@ from agents.learning.credit import AbstractGradient, along, outputs, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.minibatches import check_minibatches, epochs_of_minibatches, staleness
 from agents.learning.returns import scaled_reward
-from agents.learning.schedules import falling_rate
+from agents.learning.schedules import falling_rate, iterations_of
 from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.networks import Recurrent, Separate, actor_critic
-from agents.networks.spaces import is_bounded
+from agents.networks.spaces import check_vectors, is_bounded
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
 
@@ -137,7 +137,7 @@ class PPO(AbstractAgent):
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches"))
         check_counts(0, **given("encoder_size", "head_size", "staleness_every"))
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
         positive = given("learning_rate", "clip", "max_grad_norm")
         check_numbers("above 0", lambda x: x > 0, **positive)
@@ -150,6 +150,7 @@ class PPO(AbstractAgent):
         check_numbers("at least 0, or None", lambda x: x is None or x >= 0, **falling)
         weights = given("entropy_coefficient", "value_coefficient")
         check_numbers("at least 0", lambda x: x >= 0, **weights)
+        check_vectors(self.spaces[1], self.env_name)
         segments = self.num_envs * self.rollout_length // self._segment
         check_minibatches(self.minibatches, segments)
         if self.normalize_observation and not isinstance(self.spaces[0], spaces.Box):
@@ -175,7 +176,7 @@ class PPO(AbstractAgent):
         """A coefficient in an iteration; a plain number where it does not change."""
         if end is None or self.anneal_steps is None:
             return start
-        iterations = max(1, self.anneal_steps // self.steps_per_iteration)
+        iterations = iterations_of(self.anneal_steps, self.steps_per_iteration)
         return optax.linear_schedule(start, end, iterations)(iteration)
 
     @cached_property

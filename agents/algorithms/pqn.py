@@ -125,7 +125,7 @@ class PQN(AbstractAgent):
         check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
         check_counts(1, **given("epsilon_steps"))
         check_counts(0, **given("encoder_size", "head_layers"))
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         shares = given("discount", "trace_decay", "epsilon", "epsilon_end")
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm"))
@@ -198,7 +198,7 @@ class PQN(AbstractAgent):
         """
         network, actors = state.learner.network, state.actors
         key, rollout_key, update_key = jax.random.split(state.key, 3)
-        behavior = ByValues(network, self.share(state.iteration * self.steps_per_iteration))
+        behavior = ByValues(network, self.share(self.steps_before(state.iteration)))
         acting, rollout, memories = self.actor.collect(
             behavior,
             actors.acting,

@@ -16,11 +16,12 @@ from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractGradient, along, unrolled
-from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
+from agents.learning.gradients import RTRL, Gradient, check_encoder_credit, check_no_refresh
 from agents.learning.returns import next_values, vtrace
 from agents.learning.schedules import falling_rate
 from agents.mapped import mapped
 from agents.networks import Inputs, Recurrent, Separate, actor_critic
+from agents.networks.spaces import check_vectors
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts
 
@@ -122,7 +123,7 @@ class R2AC(AbstractAgent):
         check_counts(1, num_envs=self.num_envs, unroll_length=self.unroll_length)
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_counts(0, **given("lag", "encoder_size", "head_size"))
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, discount=self.discount)
         positive = given("learning_rate", "max_ratio", "max_trace", "max_grad_norm")
         check_numbers("above 0", lambda x: x > 0, **positive)
@@ -130,6 +131,8 @@ class R2AC(AbstractAgent):
         check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
         weights = given("entropy_coefficient", "value_coefficient")
         check_numbers("at least 0", lambda x: x >= 0, **weights)
+        check_no_refresh(self.gradient)
+        check_vectors(self.spaces[1], self.env_name)
         self._segment  # noqa: B018 - segments that do not fit are told now
 
     @property

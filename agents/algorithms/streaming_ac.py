@@ -16,7 +16,7 @@ from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, accumulate_trace, cut_trace
 from agents.mapped import mapped
 from agents.networks import Inputs, PolicyHead, Recurrent, ValueHead
-from agents.networks.spaces import is_discrete, width
+from agents.networks.spaces import check_vectors, is_discrete, width
 from agents.settings import check_numbers
 from agents.streaming import AbstractStreaming
 
@@ -46,8 +46,12 @@ class ByScaledActor(AbstractNetworkBehavior):
     statistics: Any
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, policy = mapped(self.network.step)(state, normalized(self.statistics, inputs))
+        state, policy = mapped(self.network.step)(state, self.seen(inputs))
         return state, Decision(policy.mode() if key is None else policy.sample(key))
+
+    def seen(self, inputs: Inputs) -> Inputs:
+        """Return what the network sees, for any leading axes: observations normalized."""
+        return normalized(self.statistics, inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +98,7 @@ class StreamingAC(AbstractStreaming):
         given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
         check_numbers("above 0", lambda x: x > 0, **given("actor_kappa", "critic_kappa"))
         check_numbers("at least 0", lambda x: x >= 0, **given("entropy_coefficient"))
+        check_vectors(self.spaces[1], self.env_name)
 
     @property
     def _optimizers(self) -> tuple[TraceOptimizer, TraceOptimizer]:

@@ -1,21 +1,20 @@
 """Action values learned at every step: Q(λ) and Sarsa(λ) with bounded steps."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from agents.acting import AbstractBehavior, ActorState, ByValues, Decision, Policy, Transition
-from agents.acting.behavior import normalized
-from agents.acting.values import linear_fall
+from agents.acting import ActorState, ByValues, Policy, Transition
+from agents.acting.values import epsilon_greedy, linear_fall
 from agents.agent import AgentState, Metrics
 from agents.learning.scaling import Scaling
 from agents.learning.traces import accumulate_trace, cut_trace
 from agents.mapped import mapped
-from agents.networks import Inputs, Recurrent
+from agents.networks import Recurrent
 from agents.networks.values import check_discrete, value_of
 from agents.settings import check_numbers
 from agents.streaming import AbstractStreaming
@@ -39,19 +38,6 @@ class Actors(eqx.Module):
     trace: PyTree
     discounted: Float[Array, " env"]
     planned: Int[Array, " env"]
-
-
-class ByScaledValues(AbstractBehavior):
-    """Takes actions by their values; `statistics` are of observations, or `None`."""
-
-    values: ByValues
-    statistics: Any
-
-    def init_state(self) -> Any:
-        return self.values.init_state()
-
-    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        return self.values(state, normalized(self.statistics, inputs), key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,20 +106,16 @@ class StreamingQ(AbstractStreaming):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the greedy policy; with a key, the ε-greedy one of the end of training."""
-        values = ByValues(learner.network, jnp.float32(self.epsilon_end))
-        behavior = ByScaledValues(values, learner.scaling.observation)
+        statistics = learner.scaling.observation
+        behavior = ByValues(learner.network, jnp.float32(self.epsilon_end), statistics)
         return Policy(behavior, self.spaces[1])
 
     def _choose(
         self, values: Float[Array, "env actions"], steps: Int[Array, ""], key: Array
     ) -> Int[Array, " env"]:
         """Choose ε-greedily, after so many steps."""
-        share_key, draw_key = jax.random.split(key)
-        best = jnp.argmax(values, axis=-1)
-        drawn = jax.random.randint(draw_key, best.shape, 0, values.shape[-1], best.dtype)
         epsilon = linear_fall(steps, self.epsilon, self.epsilon_end, self.epsilon_steps)
-        explores = jax.random.uniform(share_key, best.shape, jnp.float32) < epsilon
-        return jnp.where(explores, drawn, best)
+        return epsilon_greedy(values, epsilon, key)
 
     def _step(
         self, learner: Learner, actors: Actors, steps: Int[Array, ""], key: Array

@@ -24,8 +24,9 @@ from agents.acting import (
 from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
+from agents.envs.registry import unwrapped
 from agents.learning.credit import AbstractOnlineGradient
-from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit
+from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_no_refresh
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.mapped import mapped
@@ -169,7 +170,8 @@ class StreamingTD(AbstractAgent):
         optional = given("discount")
         check_numbers("in [0, 1], or None", lambda x: x is None or 0 <= x <= 1, **optional)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "kappa"))
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
+        check_no_refresh(self.gradient)
 
     @property
     def steps_per_iteration(self) -> int:
@@ -178,8 +180,10 @@ class StreamingTD(AbstractAgent):
     @property
     def discount_factor(self) -> float:
         """γ: the setting, or else the environment's own."""
-        own = getattr(self.environment[0], "discount_factor", 0.99)
-        return own if self.discount is None else self.discount
+        if self.discount is not None:
+            return self.discount
+        envs = unwrapped(self.environment[0])
+        return next((e.discount_factor for e in envs if hasattr(e, "discount_factor")), 0.99)
 
     @property
     def chance(self) -> ByChance:

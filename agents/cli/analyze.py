@@ -45,13 +45,17 @@ class Analyze(CompilingCommand):
         )
         found = {}
         for seed, key in enumerate(keys):
-            found[f"seed {seed}"] = sensitivities = episode_sensitivities(
-                agent.actor,
-                policy_of(agent, state, seed),
-                episodes=self.episodes,
-                max_steps=self.max_steps,
-                key=key,
-            )
+            try:
+                sensitivities = episode_sensitivities(
+                    agent.actor,
+                    policy_of(agent, state, seed),
+                    episodes=self.episodes,
+                    max_steps=self.max_steps,
+                    key=key,
+                )
+            except TypeError as error:  # an agent that has no value
+                raise ValueError(f"{self.run} ({type(agent).__name__}): {error}") from error
+            found[f"seed {seed}"] = sensitivities
             length = value_memory_length(sensitivities, self.fraction)
             steps = np.mean([len(values) for values in sensitivities])
             rows.add_row(str(seed), str(length), f"{steps:.1f}")

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from agents.cli.words import Command
 
@@ -36,7 +35,7 @@ def _describe(name: str) -> tuple[str, str, str]:
     try:
         env, params = envs.make(name)
     except ModuleNotFoundError as error:  # an optional package, and the line that installs it
-        return escape(str(error)), "–", "–"
+        return str(error), "–", "–"
     spaces = env.observation_space(params), env.action_space(params)
     return _space(spaces[0]), _space(spaces[1]), str(envs.episode_steps(env, params))
 

@@ -51,6 +51,15 @@ class Leaderboard(CompilingCommand):
         from agents.experiments import leaderboard
         from agents.experiments.results import RESULTS
 
+        if self.action == "show":
+            self._refuse(self.memories, "memories")
+        if self.action != "add":
+            for name in ("label", "memory", "memory_options"):
+                self._refuse(getattr(self, name), name)
+        if self.scale not in leaderboard.BOARD.scales:
+            raise ValueError(
+                f"--scale (={self.scale!r}) must be one of {', '.join(leaderboard.BOARD.scales)}"
+            )
         out = self.out or Path(f"runs/leaderboard-{self.scale}")
         known = leaderboard.Table()
         if (out / RESULTS).exists():
@@ -64,6 +73,7 @@ class Leaderboard(CompilingCommand):
         if self.action == "add":
             board, memories = self._entered(), (self.label,)
             tasks = tasks or leaderboard.standings(known)[0]
+            leaderboard.check_label(known, out, tasks, self.label)
         memories, runs = memories or tuple(board.variants), []
         for task in tasks or leaderboard.tasks("Easy"):
             runs += [(task, memory) for memory in memories]
@@ -74,12 +84,16 @@ class Leaderboard(CompilingCommand):
         self._show(table, console)
         console.print(f"results: {out / RESULTS}", soft_wrap=True, highlight=False)
 
+    def _refuse(self, value: object, name: str) -> None:
+        if value:
+            raise ValueError(f"--{name.replace('_', '-')} has no meaning with `{self.action}`")
+
     def _entered(self) -> "Experiment":
         """The board with the memory that the words describe."""
         import zoo
-        from agents.cli.words import parse_options
         from agents.experiments import leaderboard
         from agents.learning import BPTT, RTRL
+        from zoo.options import parse_options
 
         for name in ("label", "memory"):
             if not getattr(self, name):

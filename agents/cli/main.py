@@ -53,17 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # no training ends for want of a character
     errors = Console(stderr=True, soft_wrap=True)
-    told = early(words)
     if words[:1] == ["--version"]:
         print(versions())
         return 0
-    command = None
+    command, told = None, argparse.Namespace(out=None)
     if arguments is None:
         # Modules are a million objects: to look through them at every so many, and once more after
         # `--help`, would be a fifth of the time that it takes.
         gc.disable()
         compile_loops_whole()
     try:
+        told = early(words)
         if _greets(words, told.progress, errors):
             errors.print(f"trace-zoo {version()}: {words[0]} …", markup=False, highlight=False)
         if words[:1] == ["train"] and not {"--help", "-h"} & set(words):
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.enable()
         if getattr(command, "cache", False):
             keep_compiled()
-        command(Console())
+        command(Console(markup=False))  # names of folders and runs may hold brackets
     except TrainingInterrupted as stopped:
         errors.print(f"{stopped.where} To go on:\n{_again(words)}", markup=False, highlight=False)
         return 128 + stopped.number
@@ -115,7 +115,7 @@ def parse_command(words: Sequence[str]) -> Any:
     told = early(words)
     sys.path.insert(0, os.getcwd())  # a module of the user's stands where the command is given
     try:
-        for module in told.imports:
+        for module in filter(None, told.imports):
             importlib.import_module(module)
     finally:
         sys.path.remove(os.getcwd())

@@ -13,10 +13,11 @@ import tyro
 
 import zoo
 from agents.agent import AbstractAgent
-from agents.cli.words import Count, KeyValues, parse_options
+from agents.cli.words import Count, KeyValues
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.learning.gradients import Gradient, OnlineGradient
 from zoo.annotations import annotations_of
+from zoo.options import parse_options
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
-from agents.cli.words import CompilingCommand, Count, KeyValues, Seed, Switch, parse_options
+from agents.cli.words import CompilingCommand, Count, KeyValues, Seed, Switch
+from zoo.options import parse_options
 
 if TYPE_CHECKING:
     from gymnax.environments.environment import Environment

@@ -13,7 +13,8 @@ import tyro
 from rich.console import Console
 
 from agents.cli.sweep_status import SweepStatus
-from agents.cli.words import Command, Count, KeyValues, parse_options
+from agents.cli.words import Command, Count, KeyValues
+from zoo.options import parse_options
 
 if TYPE_CHECKING:
     from agents.sweeps.job import Job, Outcome

@@ -137,7 +137,11 @@ def agent_of(kind: "type[AbstractAgent]", command: Any) -> "AbstractAgent":
     """
     from agents.cli.options import make_agent
 
-    changed = {"anneal_steps": command.running.steps} if getattr(command, "anneal", False) else {}
+    changed = {}
+    if getattr(command, "anneal", False):
+        if command.agent.anneal_steps is not None:
+            raise ValueError("--anneal and --anneal-steps both say how long: give one of them")
+        changed["anneal_steps"] = command.running.steps
     return make_agent(kind, command.agent, **changed)
 
 

@@ -1,7 +1,6 @@
 """Words of the command line as values; nothing here takes long to import."""
 
 import argparse
-import ast
 import contextlib
 import dataclasses
 import re
@@ -79,7 +78,7 @@ class CompilingCommand(Command):
     """What commands share that compile programs."""
 
     cache: Switch = True
-    """Keep compiled programs in the user's cache folder, and take them from there."""
+    """Neither read nor write the user's folder of compiled programs."""
 
 
 def early(words: Sequence[str]) -> argparse.Namespace:
@@ -91,40 +90,13 @@ def early(words: Sequence[str]) -> argparse.Namespace:
     each as typed or its default.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--import", action="append", default=[], dest="imports")
+    # A value that is missing is none here, and an error where the words are read as a whole.
+    parser.add_argument("--import", action="append", nargs="?", default=[], dest="imports")
     for name, default in (("algorithm", "ppo"), ("preset", None), ("progress", "auto")):
-        parser.add_argument(f"--{name}", default=default)
+        parser.add_argument(f"--{name}", nargs="?", const=default, default=default)
     for name in ("out", "coordinator", "process", "processes"):
-        parser.add_argument(f"--{name}")
+        parser.add_argument(f"--{name}", nargs="?")
     return parser.parse_known_args(list(words))[0]
-
-
-def parse_options(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    """Read options given to a flag as `key=value`; values are Python literals, else text.
-
-    **Raises:**
-
-    `ValueError` if one is not `key=value`, or a key is given twice.
-    """
-    parsed: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not (key and equals):
-            raise ValueError(f"{flag} (={text!r}) must be written as key=value")
-        if key in parsed:
-            raise ValueError(f"{flag} gives {key!r} twice")
-        parsed[key] = _literal(value)
-    return parsed
-
-
-def _literal(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def in_flags(message: str, command: Any) -> str:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import gymnax
@@ -258,11 +258,14 @@ def needs_previous_action(env: Environment, asked: bool | None = None) -> bool:
     """
     if asked is not None:
         return asked
+    return any(getattr(one, "needs_previous_action", False) for one in unwrapped(env))
+
+
+def unwrapped(env: Any) -> Iterator[Any]:
+    """List an environment, what it wraps, what that wraps, and so on."""
     while env is not None:
-        if getattr(env, "needs_previous_action", False):
-            return True
-        env = getattr(env, "env", None)  # pyright: ignore[reportAssignmentType]
-    return False
+        yield env
+        env = getattr(env, "env", None)
 
 
 def _build(

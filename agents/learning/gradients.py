@@ -127,8 +127,8 @@ class RTRL(AbstractOnlineGradient):
     refresh: Literal["never", "epoch", "published"] = "never"
     """When sensitivities are recomputed with the new parameters."""
     storage: Literal["full", "bfloat16"] = "full"
-    """How the sensitivities of a rollout's segments are kept: as they are, or with three digits in
-    half the memory. Those that are carried on from step to step are never rounded."""
+    """How the sensitivities of a rollout's segments are kept: as they are, or with two or three
+    digits in half the memory. Those that are carried on from step to step are never rounded."""
 
     def __post_init__(self):
         fit_fields(self)
@@ -217,16 +217,29 @@ class BPTT(_AbstractBackpropagation):
         return rollout_length
 
 
-def check_encoder_credit(credit: str, gradient: AbstractGradient, memory: zoo.Spec) -> None:
+def check_no_refresh(gradient: AbstractGradient) -> None:
+    """Raise `ValueError` for sensitivities that are to be recomputed, where steps are used once."""
+    if gradient.refreshes:
+        raise ValueError(
+            f"`gradient` (={gradient!r}) must have refresh='never': steps are learned from once."
+        )
+
+
+def check_encoder_credit(
+    credit: str, gradient: AbstractGradient, memory: zoo.Spec, encoder_size: int
+) -> None:
     """Raise `ValueError` where credit cannot go through an encoder as `credit` says.
 
     **Arguments:**
 
     - `credit`: `"segment"` or `"exact"`; see `agents.networks.actor_critic`.
     - `memory`: recipe of the memory behind the encoder.
+    - `encoder_size`: 0 where there is none.
     """
     if credit == "segment":
         return
+    if not encoder_size:
+        raise ValueError("`encoder_credit` (='exact') needs an encoder; `encoder_size` is 0.")
     if not isinstance(gradient, RTRL):
         raise ValueError(
             "`encoder_credit` (='exact') needs agents.RTRL; "

@@ -17,4 +17,9 @@ def falling_rate(
     """
     if steps is None:
         return rate
-    return optax.linear_schedule(rate, 0.0, max(1, steps // steps_per_iteration) * updates)
+    return optax.linear_schedule(rate, 0.0, iterations_of(steps, steps_per_iteration) * updates)
+
+
+def iterations_of(steps: int, steps_per_iteration: int) -> int:
+    """Count the iterations that so many environment steps take, as training does: rounded up."""
+    return -(-steps // steps_per_iteration)

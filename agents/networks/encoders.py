@@ -81,7 +81,9 @@ class Convolutions(eqx.Module):
         - `space`: a `Box` of three axes.
         """
         self.shape = tuple(space.shape)
-        bound = float(np.max(np.abs([np.min(space.low), np.max(space.high)])))
+        # As arrays of NumPy first: what NumPy asks of JAX's own is traced where a program is.
+        bounds = np.asarray(space.low), np.asarray(space.high)
+        bound = float(max(np.abs(side).max() for side in bounds))
         self.scale = bound if 1 < bound < math.inf else 1.0
         planes, *sides = np.transpose(np.empty(self.shape), self._planes_first).shape
         (sizes,) = [_LAYERS[least] for least in sorted(_LAYERS) if least <= min(sides)][-1:]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
@@ -41,8 +42,24 @@ def is_discrete(action_space: Any) -> bool:
     raise TypeError(f"`action_space` (={action_space!r}) must be Discrete, MultiDiscrete or Box.")
 
 
+def check_vectors(action_space: Any, env_name: str) -> None:
+    """Raise `ValueError` for an environment whose continuous actions are not vectors."""
+    if isinstance(action_space, spaces.Box) and len(action_space.shape) != 1:
+        raise ValueError(
+            f"`env` (={env_name}) must have actions of one axis, not {action_space!r} of shape "
+            f"{action_space.shape}."
+        )
+
+
+def clipped(action_space: Any, action: Array) -> Array:
+    """Return what an environment is given for an action: in a `Box` the nearest inside of it."""
+    if isinstance(action_space, spaces.Box):
+        return jnp.clip(action, action_space.low, action_space.high)
+    return action
+
+
 def is_bounded(space: Any) -> bool:
     """Tell whether a space is a `Box` with finite sides."""
     if not isinstance(space, spaces.Box):
         return False
-    return bool(np.isfinite([np.max(np.abs(space.low)), np.max(np.abs(space.high))]).all())
+    return all(np.isfinite(np.asarray(side)).all() for side in (space.low, space.high))

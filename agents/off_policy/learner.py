@@ -207,7 +207,7 @@ class AbstractOffPolicy(AbstractAgent):
         `(state, report)`; until there is something to learn from, its metrics are 0.
         """
         key, act_key, learn_key = jax.random.split(state.key, 3)
-        behavior = self._exploring(state.learner, state.iteration * self.steps_per_iteration)
+        behavior = self._exploring(state.learner, self.steps_before(state.iteration))
         acting, rollout, memories = self.actor.collect(
             Recorded(behavior),
             state.actors,
@@ -252,8 +252,10 @@ class AbstractOffPolicy(AbstractAgent):
             _, metrics = jax.eval_shape(learn_all, learner)
             return learner, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
 
-        done = (iteration + 1) * self.steps_per_iteration
-        return jax.lax.cond(for_all(done > self.warm_up), learn_all, wait, learner)
+        done = self.steps_before(iteration) + self.steps_per_iteration
+        # Of a tape nothing can be drawn before an episode has ended.
+        ready = (done > self.warm_up) & (jnp.sum(tapes.episodes) > 0)
+        return jax.lax.cond(for_all(ready), learn_all, wait, learner)
 
     def _drawn(self, tapes: Tape, key: Array) -> Sample:
         if self.sampling == "tape":

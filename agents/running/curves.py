@@ -112,7 +112,9 @@ def _draw(
     values = smooth(values, smoothing)
     mean, low, high = spread(values)
     count = values.shape[1]
-    name = f"{label} ({f'{count} seeds' if count > 1 else '1 seed'})"
+    # As it is: matplotlib reads formulas between dollars, and hides what begins with a line.
+    plain = f"{' ' * label.startswith('_')}{label}".replace("$", r"\$")
+    name = f"{plain} ({f'{count} seeds' if count > 1 else '1 seed'})"
     marker = "o" if len(steps) == 1 else None
     axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
     if count > 1:
@@ -147,4 +149,4 @@ def _decorate(
         title_fontsize=9,
         alignment="left",
     )
-    axes.set_title(title, fontsize=12)
+    axes.set_title(title.replace("$", r"\$"), fontsize=12)

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from agents.agent import AbstractAgent, AgentState
 from agents.envs.bridges.gymnasium_env import GymnasiumEnvironment
-from agents.envs.wrappers.base import Wrapper
+from agents.envs.registry import unwrapped
 from agents.mapped import mapped
 from agents.parallel import ENVIRONMENTS
 from agents.running.processes import several, spread
@@ -140,7 +140,7 @@ def placement(devices: Devices | None, agent: AbstractAgent, *, seeds: int) -> A
             "devices has JAX here."
         )
     name = type(agent).__name__
-    if _runs_on_the_host(agent.environment[0]):
+    if runs_on_the_host(agent.environment[0]):
         raise ValueError(
             f"`devices` (={count}) splits what JAX runs; {agent.env_name} runs in Python, on the "
             "host."
@@ -170,7 +170,6 @@ def _environments(state: AgentState) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _runs_on_the_host(env: Any) -> bool:
-    while isinstance(env, Wrapper):
-        env = env.env
-    return isinstance(env, GymnasiumEnvironment)
+def runs_on_the_host(env: Any) -> bool:
+    """Whether an environment keeps its state outside of JAX, where no checkpoint has it."""
+    return any(isinstance(one, GymnasiumEnvironment) for one in unwrapped(env))

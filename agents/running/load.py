@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jaxtyping import Array, Int
 
 from agents.acting import Policy
 from agents.agent import AbstractAgent
@@ -125,6 +126,9 @@ def policy_of(agent: AbstractAgent, state: Any, seed: int = 0) -> Policy:
     seeds = state.iteration.shape[0]
     if not 0 <= seed < seeds:
         raise ValueError(f"`seed` (={seed}) must be in 0 … {seeds - 1}: the run has {seeds} seeds.")
-    # One program, which an index for each array would not be.
-    pick = jax.jit(lambda learner, seed: jax.tree.map(lambda x: x[seed], learner))
-    return agent.policy(pick(state.learner, seed))
+    return agent.policy(_pick(state.learner, seed))
+
+
+@jax.jit  # one program, which an index for each array would not be
+def _pick(learner: Any, seed: Int[Array, ""] | int) -> Any:
+    return jax.tree.map(lambda x: x[seed], learner)

@@ -11,7 +11,7 @@ import numpy as np
 from agents.agent import AbstractAgent
 from agents.algorithms import name_of
 from agents.running.checkpoint import load, progress_of, read_header
-from agents.running.devices import Devices
+from agents.running.devices import Devices, runs_on_the_host
 from agents.running.folder import CHECKPOINT, check_folder, sole_writer
 from agents.running.loop import Loop
 from agents.running.memory import telling_what_to_lower
@@ -146,6 +146,11 @@ def train(
     folder, total = Path(out), -(-steps // agent.steps_per_iteration)
     if drop_scalars and not resume:
         raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")
+    if resume and runs_on_the_host(agent.environment[0]):
+        raise ValueError(
+            f"`resume` (=True) must be left out for {agent.env_name}: environments of gymnasium "
+            "cannot go back to where they were."
+        )
     tracking = Tracking(track, track_project)
     stored = _stored_config(folder)
     # `steps` may have changed since, and the defaults depend on it.

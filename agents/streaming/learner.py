@@ -21,6 +21,7 @@ from agents.learning.gradients import (
     AbstractOnlineGradient,
     OnlineGradient,
     check_encoder_credit,
+    check_no_refresh,
 )
 from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
@@ -84,7 +85,8 @@ class AbstractStreaming(AbstractAgent):
         shares = given("discount", "trace_decay", "sparsity")
         check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         check_numbers("above 0", lambda x: x > 0, **given("learning_rate"))
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
+        check_no_refresh(self.gradient)
         self._check_own()
 
     @abc.abstractmethod
@@ -115,7 +117,7 @@ class AbstractStreaming(AbstractAgent):
         """Take `rollout_length` steps, and learn at each."""
         key, steps_key = jax.random.split(state.key)
         keys = jax.random.split(steps_key, self.rollout_length)
-        done = state.iteration * self.steps_per_iteration
+        done = self.steps_before(state.iteration)
         numbers = done + self.num_envs * jnp.arange(self.rollout_length, dtype=jnp.int32)
 
         def step(loop: tuple[Any, Any], now: tuple[Array, Array]):

@@ -55,6 +55,13 @@ class Tape(Environment):
         return self.observation(time), EnvState(time), self.reward(time), ended, {}
 
 
+class Square(Tape):
+    """The tape, with actions of two axes."""
+
+    def action_space(self, params):
+        return spaces.Box(-1, 1, (2, 2))
+
+
 @struct.dataclass
 class SpanState:
     time: Any

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnax.environments import spaces
 
 import zoo
 from agents import envs
@@ -130,6 +131,21 @@ def test_what_a_memory_keeps_in_a_rollout_changes_nothing(separate):
         given = zip(policies, carried, strict=True)
         carried, actions = zip(*(act(*pair, *seen) for pair in given), strict=True)
         assert actions[0] == actions[1]
+
+
+def test_a_policy_gives_actions_of_its_space_and_remembers_what_it_drew():
+    class Loud(AbstractBehavior):
+        def init_state(self):
+            return jnp.zeros(())
+
+        def __call__(self, state, inputs, key):
+            return state + 1, Decision(inputs.action + 2)
+
+    policy = Policy(Loud(), spaces.Box(-1, 1, (1,)))
+    state = policy.init_state()
+    for drawn in (2, 4):
+        state, action = policy.act(state, jnp.zeros(1), begin=False)
+        assert float(action[0]) == 1 and float(state.action[0]) == drawn
 
 
 def test_the_final_observation_is_seen_from_the_state_before_the_reset_at_truncations_only():

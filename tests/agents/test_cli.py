@@ -17,8 +17,10 @@ from agents.algorithms import agent_class
 from agents.cli import main
 from agents.cli.main import parse_command
 from agents.cli.options import field_docs, make_agent
-from agents.cli.words import parse_count, parse_options, parse_seed
+from agents.cli.train import agent_of
+from agents.cli.words import parse_count, parse_seed
 from tests.agents.tasks import SMALL_TRAINING
+from zoo.options import parse_options
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,8 +35,7 @@ def build(text, algorithm="ppo"):
     env = "" if "--env " in text else "--env RepeatFirstEasy"
     words = shlex.split(f"train --algorithm {algorithm} {env} --out runs/a {text}")
     command = parse_command(words)
-    changed = {"anneal_steps": command.running.steps} if getattr(command, "anneal", 0) else {}
-    return make_agent(agent_class(algorithm), command.agent, **changed)
+    return agent_of(agent_class(algorithm), command)
 
 
 def test_without_options_the_algorithms_defaults_hold():
@@ -344,6 +345,35 @@ def test_what_goes_wrong_is_a_message_and_a_bug_keeps_its_traceback(
         return
     assert main(words) == code
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["train --algorithm", "evaluate x --out", "compare --import", "sweep --algorithm"]
+)
+def test_a_missing_value_is_no_bug(text, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(text.split())
+    assert stopped.value.code == 2
+    assert text.split()[-1] in "".join(capsys.readouterr())
+
+
+def test_names_may_hold_what_others_read_as_markup(tmp_path, capsys):
+    """Brackets are rich's; dollars are matplotlib's, and so is a line in front."""
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "scalars.csv").write_text("iteration,env_steps,seed,return\n1,10,0,2.0\n")
+    out = tmp_path / "a[" / "b].png"
+    out.parent.mkdir()
+    words = ["--out", str(out), "--title", "a$b_{$", "--labels", "[/x]", "_$b_{$"]
+    assert main(["compare", *map(str, folders), *words]) == 0
+    printed = capsys.readouterr().out
+    assert "[/x]" in printed and "_$b_{$" in printed and "a[/b].png" in printed.replace("\n", "")
+
+
+def test_annealing_is_told_once():
+    with pytest.raises(ValueError, match="--anneal and --anneal-steps both say how long"):
+        build("--anneal --anneal-steps 77 --steps 400")
 
 
 def test_play_writes_a_film_of_random_actions(tmp_path, capsys):

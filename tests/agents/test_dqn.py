@@ -220,3 +220,27 @@ def test_a_dueling_head_has_the_mean_of_its_values_from_the_state():
 def test_bad_settings_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         small(**options)
+
+
+def test_nothing_is_learned_before_an_episode_has_ended():
+    """Of whatever a tape gives before, an entropy coefficient would learn from zeros."""
+    sac = agents.SAC(
+        env="PositionOnlyPendulumEasy", memory=zoo.spec("mlp", hidden=2), num_envs=2,
+        rollout_length=8, warm_up=0, updates=2, batch_steps=20, replay_steps=1000,
+        encoder_size=2, head_size=2,
+    )  # fmt: skip
+    start = jax.jit(lambda: sac.init(key=jax.random.key(0)))()
+    state, report = jax.jit(sac.iterate)(start)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        eqx.filter(state.learner, eqx.is_array),
+        eqx.filter(start.learner, eqx.is_array),
+    )
+    assert not any(map(float, report.metrics.values()))
+
+
+def test_steps_are_counted_up_to_what_an_integer_holds():
+    dqn = small()
+    counts = [int(dqn.steps_before(jnp.int32(i))) for i in (3, 2**27, 2**31 - 1)]
+    size = dqn.steps_per_iteration
+    assert counts[0] == 3 * size and counts[1] == counts[2] > 2**31 - 3 * size

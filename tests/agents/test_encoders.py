@@ -9,9 +9,11 @@ from gymnax.environments import spaces
 
 import agents
 import zoo
+from agents import envs
 from agents.networks import Convolutions, Inputs, actor_critic
 from agents.networks.encoders import Behind
 from agents.networks.layers import Encoder
+from agents.running.programs import init_seeds
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,27 @@ def test_sizes_follow_the_picture(shape, sizes, outputs):
     assert net.layers[0].w.shape[1] == min(shape[0], shape[2])
     numbers = jax.ShapeDtypeStruct((np.prod(shape) + 3,), float)
     assert eqx.filter_eval_shape(net, numbers).shape == (outputs + 3,)
+
+
+def _wrapped(wrap):
+    env, params = envs.make("hallway_cookie")
+    return wrap(env), params
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        "Breakout-MinAtar",
+        "Pong-misc",
+        _wrapped(lambda env: envs.wrappers.Noise(env, 0.1)),
+        _wrapped(envs.wrappers.NormalizeObservation),
+    ],
+)
+def test_training_begins_on_pictures_whose_bounds_are_made_by_jax(env):
+    """Under `jit`, where NumPy's functions of JAX's arrays are traced."""
+    sizes = {"num_envs": 2, "rollout_length": 8, "minibatches": 1}
+    agent = agents.PPO(env=env, memory=zoo.spec("rtu", hidden=2), **sizes)
+    jax.eval_shape(init_seeds(agent, 0, 1))
 
 
 @pytest.mark.parametrize("shape", [(5, 6, 2), (2, 5, 6)])

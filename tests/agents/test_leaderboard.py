@@ -10,7 +10,16 @@ import pytest
 import zoo
 from agents.cli import main
 from agents.experiments import Row, leaderboard
-from agents.experiments.leaderboard import BOARD, Table, entrant, fill, read_table, standings, twin
+from agents.experiments.leaderboard import (
+    BOARD,
+    Table,
+    check_label,
+    entrant,
+    fill,
+    read_table,
+    standings,
+    twin,
+)
 from agents.experiments.leaderboard.table import Curve, thinned, write_table
 from agents.learning import RTRL
 from tests.agents.test_experiments import TINY
@@ -142,6 +151,20 @@ def test_a_stranger_has_everybodys_settings():
             entrant(BOARD, label, memory, RTRL(4))
 
 
+def test_a_label_is_of_one_memory(tmp_path):
+    """What an earlier memory has left behind is not the next one's."""
+    runs = [("long", "one")]
+    known = fill(SMALL, Table(), tmp_path, runs, scale="quick")
+    check_label(known, tmp_path, ["long"], "one")
+    with pytest.raises(ValueError, match=r"`label` \(='one'\) must be a new one: .* have long by"):
+        check_label(known, tmp_path / "elsewhere", ["long"], "one")
+    other = {"one": {"discount": 0.8}}
+    changed = dataclasses.replace(SMALL, variants={**SMALL.variants, **other})
+    for table_of in (known, Table()):
+        with pytest.raises(ValueError, match=r"differs in:\n  agent\.discount"):
+            fill(changed, table_of, tmp_path, runs, scale="quick")
+
+
 def test_the_command_shows_and_refuses(tmp_path, capsys):
     write_table(tmp_path, table({("a", "mlp"): (0.0, 0.1, 0.2), ("a", "x"): (1.0, 1.0, 1.0)}))
     assert main(["leaderboard", "--out", str(tmp_path)]) == 0
@@ -150,6 +173,9 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
     for words, message in (
         (["show", "--out", str(tmp_path / "none"), "--scale", "quick"], "the board is empty"),
         (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
+        (["show", "--memories", "gru"], "--memories has no meaning with `show`"),
+        (["run", "--label", "a"], "--label has no meaning with `run`"),
+        (["show", "--scale", "nope"], "--scale (='nope') must be one of"),
         (["add", "--out", str(tmp_path), "--memory", "gru", "--label", "gru"], "the board has it"),
         (["add", "--out", str(tmp_path), "--memory", "gr", "--label", "a"], "Did you mean gru"),
         (

@@ -13,7 +13,7 @@ import agents
 import zoo
 from agents.networks import Inputs
 from tests.agents.by_hand import episodes, gae_by_hand, values
-from tests.agents.tasks import Tape
+from tests.agents.tasks import Square, Tape
 
 SMALL = {
     "num_envs": 2,
@@ -169,6 +169,9 @@ def test_clip_and_entropy_fall_linearly_with_the_rate():
         final_entropy_coefficient=0.1,
     )
     now = ppo._falling
+    # Training rounds steps up to iterations, and so does what falls: the last one has the end.
+    longer = dataclasses.replace(ppo, anneal_steps=33)
+    assert float(longer._falling(jnp.int32(2), 0.4, 0.1)) == pytest.approx(0.2)
     np.testing.assert_allclose(
         [now(jnp.int32(i), 0.3, 0.1) for i in range(4)], [0.3, 0.2, 0.1, 0.1]
     )
@@ -292,6 +295,8 @@ def test_staleness_is_measured_now_and_then():
         ({"encoder_size": -1}, r"`encoder_size` \(=-1\) must be a whole number of at least 0"),
         ({"discount": 1.5}, r"`discount` \(=1.5\) must be in \[0, 1\]"),
         ({"learning_rate": 0.0}, r"`learning_rate` \(=0.0\) must be above 0"),
+        ({"env": Square(4)}, r"`env` \(=Square\) must have actions of one axis"),
+        ({"encoder_credit": "exact", "encoder_size": 0}, r"needs an encoder; `encoder_size` is 0"),
         ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be above 0, or None"),
         ({"final_clip": 0.1}, r"`final_clip` \(=0.1\) must be None without `anneal_steps`"),
         ({"squash_actions": True}, r"`squash_actions` \(=True\) needs actions in a bounded Box"),

@@ -17,7 +17,7 @@ from agents.algorithms.r2ac import Unroll
 from agents.learning.credit import along
 from agents.networks import Inputs
 from tests.agents.by_hand import episodes, values, vtrace_by_hand
-from tests.agents.tasks import Tape
+from tests.agents.tasks import Square, Tape
 
 SMALL = {
     "num_envs": 2,
@@ -265,8 +265,11 @@ def test_the_learning_rate_falls_to_zero():
         ({"max_ratio": 0.0}, r"`max_ratio` \(=0.0\) must be above 0"),
         ({"reward_clip": 0.0}, r"`reward_clip` \(=0.0\) must be above 0, or None"),
         ({"entropy_coefficient": -0.1}, r"`entropy_coefficient` \(=-0.1\) must be at least 0"),
+        ({"gradient": agents.RTRL(3, refresh="epoch")}, r"`gradient` .* must have refresh='never'"),
+        ({"env": Square(4)}, r"`env` \(=Square\) must have actions of one axis"),
+        ({"encoder_credit": "exact", "encoder_size": 0}, r"needs an encoder; `encoder_size` is 0"),
         (
-            {"encoder_credit": "exact", "gradient": agents.BPTT()},
+            {"encoder_credit": "exact", "encoder_size": 4, "gradient": agents.BPTT()},
             r"`encoder_credit` \(='exact'\) needs agents.RTRL",
         ),
     ],

@@ -12,7 +12,7 @@ import zoo
 from agents.networks import Categorical
 from agents.networks.sparse import layer_norm, sparse_weights
 from tests.agents.online import Online, obgd_by_hand, stream
-from tests.agents.tasks import Tape
+from tests.agents.tasks import Square, Tape
 
 STEPS, DISCOUNT, DECAY, ENTROPY = 13, 0.9, 0.7, 0.3
 
@@ -146,8 +146,10 @@ def test_layer_norm_has_mean_0_and_variance_1():
         ({"actor_kappa": 0.0}, r"`actor_kappa` \(=0\.0\) must be above 0"),
         ({"entropy_coefficient": -1.0}, r"`entropy_coefficient` \(=-1\.0\) must be at least 0"),
         ({"head_layers": -1}, r"`head_layers` \(=-1\)"),
+        ({"env": Square(4)}, r"`env` \(=Square\) must have actions of one axis"),
+        ({"gradient": agents.RTRL(refresh="epoch")}, r"`gradient` .* must have refresh='never'"),
     ],
 )
 def test_bad_settings_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        agent(Choices(), **options)
+        agent(**({"env": Choices()} | options))

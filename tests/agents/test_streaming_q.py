@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 import agents
 import zoo
+from agents.networks.steppers import RecurrentStepper
 from tests.agents.online import Online, obgd_by_hand, stream
 from tests.agents.tasks import Tape
 
@@ -97,3 +98,15 @@ def test_bad_settings_are_named(options, message):
 def test_actions_have_to_be_discrete():
     with pytest.raises(ValueError, match="must have Discrete actions"):
         agent("PositionOnlyPendulumEasy")
+
+
+def test_its_policy_normalizes_what_it_sees_and_acts_on_caches():
+    memory = zoo.spec("transformer", hidden=4, window=3)
+    q = agent(Choices(4, 9), memory=memory, normalize_observation=True, epsilon=1.0)
+    state, _ = jax.jit(q.iterate)(q.init(key=jax.random.key(0)))
+    policy = q.policy(state.learner)
+    inputs = state.actors.acting.inputs()
+    seen = policy.behavior.seen(inputs).observation
+    np.testing.assert_allclose(seen, state.learner.scaling.scaled(inputs).observation, rtol=1e-6)
+    assert not np.allclose(seen, inputs.observation)
+    assert isinstance(policy.prepared().behavior.network, RecurrentStepper)

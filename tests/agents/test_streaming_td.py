@@ -26,6 +26,12 @@ def agent(env, **options):
     )
 
 
+def test_a_wrapped_environment_keeps_its_discount():
+    for options in ({}, {"external_memory": "K2"}):
+        task = {"env": "trace_conditioning", "env_options": options}
+        assert agents.StreamingTD(**task, memory=MEMORY).discount_factor == 0.9
+
+
 def flat(network):
     return np.asarray(ravel_pytree(jax.tree.map(jnp.asarray, network))[0])
 

@@ -149,7 +149,12 @@ def test_every_observation_has_its_row(space):
 @pytest.mark.parametrize(
     ("error", "name", "options", "message"),
     [
-        (TypeError, "CartPole-v1", {}, r"`space` \(=Box.*\) must be Discrete or MultiDiscrete\."),
+        (
+            TypeError,
+            "CartPole-v1",
+            {},
+            r"`env` must have observations in a table, but .* Box",
+        ),
         (TypeError, "Pendulum-v1", {}, r"`env` must have Discrete actions, but they are Box"),
         (ValueError, "MemoryS7", {}, r"`env` has \d+ observations times 7 actions, which must be"),
         (ValueError, "gravity", {"rollout_length": 0}, r"`rollout_length` \(=0\) must be a whole"),

@@ -14,10 +14,10 @@ from gymnax.environments.environment import Environment, EnvParams
 import agents
 import zoo
 from agents import envs
-from agents.cli.words import parse_options
 from agents.envs import wrappers
 from agents.envs.remembering import external_memory
 from tests.cases import slow_but
+from zoo.options import parse_options
 
 STEPS = 60
 

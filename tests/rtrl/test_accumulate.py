@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from tests.cases import CELLS, slow_but
 from tests.zoo import forms
 from tests.zoo.examples import Network
 from tests.zoo.forms import TIME, assert_close
+from zoo.proofs.promises import cast
 
 STACK = next(case for case in CELLS if case.name == "stack")
 RTU = next(case for case in CELLS if case.name == "rtu")
@@ -117,7 +119,9 @@ def test_the_new_carry_goes_in_again():
 @pytest.mark.parametrize("segment", [5, 0, -1, 13])
 def test_an_indivisible_segment_is_named(segment):
     memory, carry, xs, weights = forms.problem(RTU, 0)
-    message = rf"`segment` \(={segment}\) must be at least 1 and divide the number of steps \(=12\)"
+    message = (
+        rf"`segment` \(={segment}\) must be a whole number that divides the number of steps \(=12\)"
+    )
     with pytest.raises(ValueError, match=message):
         rtrl.accumulate(loss_of_step, memory, carry, xs, targets=weights, segment=segment)
 
@@ -215,3 +219,40 @@ def test_begin_may_be_a_part_of_the_inputs():
         (value, gradient, end),
         (other_value, other.memory, other_end),
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"xs": jnp.ones((0, 3))}, r"`xs` \(shape \(0, 3\)\) must have a time axis"),
+        ({"begin": jnp.zeros(5, bool)}, r"`begin` \(of 5 steps\) must be of those of `xs`, 4"),
+        ({"targets": jnp.ones(3)}, r"`targets` \(of 3 steps\) must be of those of `xs`, 4"),
+        ({"segment": 2.0}, r"`segment` \(=2.0\) must be a whole number"),
+    ],
+)
+def test_other_steps_are_named(arguments, message, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    cell = zoo.get("rtu", hidden=2, inputs=3)
+    carry = cell.init_state(), cell.rtrl_init()
+    with pytest.raises(ValueError, match=message):
+        rtrl.accumulate(
+            lambda y, *_: jnp.sum(y), cell, carry, **{"xs": jnp.ones((4, 3)), **arguments}
+        )
+
+
+def test_in_half_precision_the_sum_does_not_stop_growing(float32):
+    """As exact as BPTT in bfloat16 is, of more steps than the sum has digits for."""
+    cell = zoo.get("mingru", hidden=4, inputs=3)
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(2000, 3)), jnp.float32)
+
+    @eqx.filter_jit
+    def gradient(cell, xs):
+        carry = cell.init_state(), cell.rtrl_init()
+        return rtrl.accumulate(jnp.sum, cell, carry, xs, segment=4)[1]
+
+    low = cast(cell, jnp.bfloat16)
+    got = gradient(low, cast(xs, jnp.bfloat16))
+    want = gradient(cast(low, jnp.float32), xs)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert one.dtype == jnp.bfloat16
+        assert jnp.linalg.norm(one.astype(jnp.float32) - other) < 0.05 * jnp.linalg.norm(other)

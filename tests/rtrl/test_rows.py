@@ -120,6 +120,8 @@ def test_rounding_is_that_of_bfloat16():
     draw = np.random.default_rng(0)
     x = (draw.normal(size=1000) * 10.0 ** draw.integers(-30, 30, size=1000)).astype(np.float32)
     x[:4] = 0, np.inf, -np.inf, np.nan
+    # Not a number either: of a GPU, and with every bit set.
+    x[4:6] = np.array([0x7FFFFFFF, 0xFFFFFFFF], np.uint32).view(np.float32)
     small = rtrl.rounded(jnp.asarray(x))
     want = jnp.asarray(x).astype(jnp.bfloat16).astype(jnp.float32)
     np.testing.assert_array_equal(small.restored(), want)

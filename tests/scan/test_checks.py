@@ -55,6 +55,19 @@ def test_no_steps_are_named(name):
         run(jnp.zeros((0, 3)), None)
 
 
+@pytest.mark.parametrize("name", SCANS)
+def test_borders_of_other_steps_are_named(name, unchecked):
+    for shape in ((3,), (2, 2)):
+        with pytest.raises(ValueError, match=r"`begin` \(shape \(.*\)\) must have the"):
+            SCANS[name][1](jnp.ones((2, 3)), jnp.zeros(shape, bool))
+
+
+def test_known_states_are_those_of_all_steps():
+    xs = jnp.ones((3, 3))
+    with pytest.raises(ValueError, match=r"`states` \(of 2 steps\) must be those of all 3"):
+        scan.nonlinear(add, (), ZEROS, xs, states=xs[:2])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("name", SCANS)
 def test_borders_that_are_not_boolean_are_named(name, dtype, unchecked):

@@ -10,6 +10,7 @@ import scan
 import zoo
 from tests.cases import slow_but
 from tests.zoo import forms
+from zoo.proofs.promises import cast
 
 TIME = 64
 
@@ -83,6 +84,21 @@ def test_a_long_sequence_converges_in_a_few_iterations(name):
 
 def doubling(p, h, x):
     return p * h + jnp.sin(5 * h) + x
+
+
+@pytest.mark.parametrize("name", ["rtu-tanh", "gru"])
+def test_in_half_precision_it_is_as_exact_as_the_loop(name):
+    cell = cell_named(name)
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(TIME, 3)))
+
+    @eqx.filter_jit
+    def outputs(cell, xs, method):
+        return cell.scan(cell.init_state(), xs, method=method)[1].astype(jnp.float32)
+
+    low = cast(cell, jnp.bfloat16), cast(xs, jnp.bfloat16)
+    want = outputs(*(cast(tree, jnp.float32) for tree in low), "sequential")
+    newton, loop = (jnp.max(jnp.abs(outputs(*low, m) - want)) for m in ("newton", "sequential"))
+    assert 0 < newton < 1.5 * loop
 
 
 def test_where_it_does_not_converge_the_loop_takes_over():

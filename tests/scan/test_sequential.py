@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -51,6 +52,13 @@ def test_reset_selects(begin):
     expected = INITIAL if bool(begin) else STATE
     jax.tree.map(np.testing.assert_array_equal, got, expected)
     assert jax.tree.map(lambda x: x.dtype, got) == jax.tree.map(lambda x: x.dtype, STATE)
+
+
+def test_reset_takes_one_flag(monkeypatch):
+    """Of a batch without `jax.vmap` it would reset some units, where there are as many."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"`begin` \(shape \(2,\)\) must be one flag"):
+        scan.reset(jnp.array([True, False]), INITIAL, STATE)
 
 
 def test_reset_keeps_the_dtype_of_the_state_and_forgets_a_nan():

@@ -126,6 +126,20 @@ def test_the_forms_agree():
             np.testing.assert_allclose(got, expected[t], rtol=1e-12, atol=1e-13)
 
 
+def test_a_matrix_memory_is_scanned_in_chunks_behind_a_front():
+    memory = fronted("linear_attention")
+    xs = np.random.default_rng(0).normal(size=(TIME, INPUTS))
+    ends = [
+        eqx.filter_jit(memory.scan)(memory.init_state(), xs, BEGIN, method=method)
+        for method in ("chunks", "sequential")
+    ]
+    for one, other in zip(*map(jax.tree.leaves, ends), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+    other = fronted("rtu")
+    with pytest.raises(ValueError, match="`method`"):
+        other.scan(other.init_state(), jnp.asarray(xs), jnp.asarray(BEGIN), method="chunks")
+
+
 def test_what_is_kept_for_the_front_is_its_size_for_every_unit():
     memory = fronted("rtu", inputs=6, hidden=5)
     (kept,) = memory.rtrl_init()
@@ -137,6 +151,10 @@ def test_what_is_kept_for_the_front_is_its_size_for_every_unit():
 def test_what_cannot_be_fronted():
     with pytest.raises(TypeError, match=r"`cell` \(a Stack\) must be a zoo.AbstractCell"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4, layers=2), inputs=4)
+    with pytest.raises(TypeError, match=r"`cell` \(a Fronted\) has a front already"):
+        zoo.Fronted(jnp.tanh, fronted("rtu"), inputs=INPUTS)
+    with pytest.raises(ValueError, match=r"`inner` .* must not be by unit"):
+        rtrl.Shared(rtrl.Shared(rtrl.Diagonal()), by_unit=False)
     with pytest.raises(ValueError, match=r"`front` gives shape \(3,\), which must be .* \(4,\)"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=3)
     with pytest.raises(ValueError, match=r"`inputs` \(=0\) must be a whole number"):

@@ -49,10 +49,14 @@ def test_the_clock_goes_on_above_256(float32):
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("name", ["rtu", "mingru", "gru", "ffm", "dnc", "transformer", "qrnn"])
+@pytest.mark.parametrize(
+    "name", ["rtu", "mingru", "gru", "ffm", "dnc", "transformer", "qrnn", "gru by UORO"]
+)
 def test_gradients_in_bfloat16(name, float32):
     """Values and types are in every cell's proof; complex cells compute in float32."""
-    cell = zoo.get(name, hidden=4, inputs=3)
+    name, _, sensitivity = name.partition(" by ")
+    options = {"sensitivity": sensitivity.lower()} if sensitivity else {}
+    cell = zoo.get(name, hidden=4, inputs=3, **options)
     gradient = eqx.filter_jit(
         eqx.filter_grad(lambda cell: jnp.sum(_outputs(cell).astype(jnp.float32) ** 2))
     )(promises.cast(cell, jnp.bfloat16))

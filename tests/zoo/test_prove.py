@@ -2,12 +2,14 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import pytest
 
 import rtrl
 import zoo
 from tests.zoo import liars
 from zoo.__main__ import main
+from zoo.proofs import promises
 
 KEY = jax.random.key(0)
 
@@ -82,6 +84,42 @@ def test_an_honest_cell_passes(capsys):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("message", "refused"),
+    [
+        ("`x` (dtype bfloat16) must be of at least 32 bits.", True),
+        ("unexpected JAX type: got float32[4], but expected bfloat16[4]", False),
+    ],
+)
+def test_only_a_refusal_in_words_is_one(message, refused, float32):
+    class Refusing(zoo.MinGRU):
+        def update(self, state, x):
+            if x.dtype == jnp.bfloat16:
+                raise ValueError(message)
+            return super().update(state, x)
+
+    (check,) = promises.dtypes(Refusing(3, 4, key=KEY), jnp.bfloat16)
+    assert check.passed == refused and (refused or message in check.rule)
+
+
+def test_zeros_are_not_near_a_scan_in_float32(float32):
+    class Silent(zoo.MinGRU):
+        def readout(self, state, x):
+            y = super().readout(state, x)
+            return 0 * y if y.dtype == jnp.bfloat16 else y
+
+    (honest,) = promises.in_half_precision(zoo.MinGRU(3, 4, key=KEY))
+    (silent,) = promises.in_half_precision(Silent(3, 4, key=KEY))
+    assert honest.passed and not silent.passed
+
+
+@pytest.mark.parametrize("options", [{"inputs": 3}, {"hidden": 4}, {"key": KEY}])
+def test_a_memory_has_its_sizes_already(options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"`{name}` .* must be left out"):
+        zoo.prove(zoo.MinGRU(3, 4, key=KEY), **options)
+
+
 def test_the_precision_of_the_session_comes_back(float32):
     make = lambda inputs, hidden, *, key: liars.Transposed(inputs, hidden, key=key)  # noqa: E731
     report = zoo.prove(make, show=False, check=False)
@@ -104,7 +142,8 @@ def test_a_class_is_found_by_its_module(capsys):
     ("arguments", "message"),
     [
         (["prove", "gruu"], "`name` (='gruu') must be one of"),
-        (["prove", "gru", "heads"], "`option` (='heads') must be like heads=2."),
+        (["prove", "gru", "heads"], "`option` (='heads') must be written as key=value"),
+        (["prove", "gru", "key=5"], "`option` (='key') must be one of the cell"),
         (["prove", "gru", "heads=2"], "`heads` (=2) is not an option of 'gru'"),
         (["prove", "no_such_module:Cell"], "`target` (='no_such_module:Cell'): No module named"),
         (["prove", "tests.zoo.liars:Honest"], "tests.zoo.liars has no class or function 'Honest'"),

@@ -71,6 +71,7 @@ def test_options_without_annotations_are_checked_by_their_defaults():
         ("cell_1", lambda inputs, hidden: 0, r"its arguments are \(inputs, hidden\)"),
         ("cell_1", lambda inputs, hidden, *, heads, key: 0, r"`heads` must have a default"),
         ("cell_1", lambda inputs, hidden, heads=2, *, key: 0, r"`heads=2` must be an option"),
+        ("cell_1", lambda inputs, hidden, *, layers=2, key: 0, r"`layers` is an argument of"),
         ("cell_1", lambda inputs, hidden, *, key, **rest: 0, r"`\*\*rest` must be an option"),
         ("cell_1", lambda inputs, hidden, *, a=jnp.zeros, key: 0, r"must be a value of JSON"),
     ],

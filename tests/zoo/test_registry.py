@@ -214,6 +214,15 @@ def test_wrong_shapes_name_both(name):
     jax.eval_shape(build, jax.random.key(0))  # compiles nothing
 
 
+@pytest.mark.parametrize("credit", ["layerwise", "exact"])
+def test_a_stack_names_wrong_shapes_too(credit):
+    def build(key):
+        stack = zoo.get("gru", hidden=4, inputs=3, layers=2, credit=credit, key=key)
+        _refuses_wrong_shapes(stack)
+
+    jax.eval_shape(build, jax.random.key(0))
+
+
 # Initialization and sizes, from the papers
 
 

@@ -67,8 +67,7 @@ class BlockDiagonal(AbstractDiagonalCell):
         return 2 * self.hidden
 
     def init_state(self) -> Pair:
-        zeros = jnp.zeros(self.hidden, self.w1.dtype)
-        return zeros, zeros
+        return jnp.zeros(self.hidden, self.w1.dtype), jnp.zeros(self.hidden, self.w1.dtype)
 
     def update(self, state: Pair, x: Float[Array, " inputs"]) -> Pair:
         """`(h1', h2')`."""

@@ -85,7 +85,7 @@ class DeltaProduct(AbstractUnstructuredCell):
         self.queries = Linear(inputs, width, False, key=parts[2])
         self.learning_rate = Linear(inputs, writes, key=parts[3])
         self.decay_rate = Linear(inputs, 1, key=parts[4]) if gated else None
-        self.decay_log = jnp.full((), math.log(0.1)) if gated else None
+        self.decay_log = jnp.full((), math.log(0.1), float) if gated else None
         self.inputs, self.hidden, self.writes = inputs, hidden, writes
         self.negative_eigenvalues, self.sensitivity = negative_eigenvalues, sensitivity
 

@@ -79,7 +79,7 @@ class DeltaNet(AbstractUnstructuredCell):
         self.queries = Linear(inputs, width, False, key=parts[2])
         self.learning_rate = Linear(inputs, heads, key=parts[3])
         self.decay_rate = Linear(inputs, heads, key=parts[4]) if gated else None
-        self.decay_log = jnp.full(heads, math.log(0.1)) if gated else None
+        self.decay_log = jnp.full(heads, math.log(0.1), float) if gated else None
         self.inputs, self.hidden, self.heads = inputs, hidden, heads
         self.sensitivity = sensitivity
 

@@ -23,7 +23,7 @@ class _Gate(eqx.Module):
         self.w = Linear(width, 3 * width, False, key=keys[0])
         self.u = Linear(width, 2 * width, False, key=keys[1])
         self.u_n = Linear(width, width, False, key=keys[2])
-        self.b = jnp.full(width, 2.0)
+        self.b = jnp.full(width, 2.0, float)
 
     def __call__(self, x, y):
         w_r, w_z, w_n = jnp.split(self.w(y), 3)

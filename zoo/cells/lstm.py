@@ -60,8 +60,7 @@ class LSTM(AbstractDenseCell):
         self.inputs, self.hidden, self.sensitivity = inputs, hidden, sensitivity
 
     def init_state(self) -> Cells:
-        zeros = jnp.zeros(self.hidden, self.w.dtype)
-        return zeros, zeros
+        return jnp.zeros(self.hidden, self.w.dtype), jnp.zeros(self.hidden, self.w.dtype)
 
     def transition(self, state: Cells, x: Float[Array, " inputs"], recurrent: Recurrent) -> Cells:
         """`(c', h')`."""

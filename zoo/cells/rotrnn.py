@@ -118,7 +118,7 @@ class _RotRNNStepper(AbstractStepper):
         self, cache: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
         memory = self.memory
-        memory._check(x.shape, (memory.inputs,), "x")
+        x = memory.check_input(x)
         state = scan.reset(begin, jnp.zeros_like(cache), cache)
         state = self.a * state + drive(self.m, x[None])[0]
         return state, _coordinates(state) @ self.output.T + memory.d(x)

@@ -173,8 +173,9 @@ class NonlinearRTU(AbstractDiagonalCell):
         return 2 * self.hidden
 
     def init_state(self) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
-        zeros = jnp.zeros(self.hidden, self.parameters.w1.dtype)
-        return zeros, zeros
+        return jnp.zeros(self.hidden, self.parameters.w1.dtype), jnp.zeros(
+            self.hidden, self.parameters.w1.dtype
+        )
 
     def update(self, state, x: Float[Array, " inputs"]):
         """`(h1', h2')`."""

@@ -62,14 +62,14 @@ class RWKV(AbstractCell):
         )
         place = jnp.arange(hidden) / max(hidden - 1, 1)
         self.decay_log = -5 + 8 * place**0.7
-        self.bonus = jnp.log(0.3) + 0.5 * ((jnp.arange(hidden) + 1) % 3 - 1.0)
+        self.bonus = jnp.log(0.3) + 0.5 * ((jnp.arange(hidden, dtype=float) + 1) % 3 - 1.0)
         self.output = linear_weights(keys[4], (hidden, hidden), hidden)
         self.inputs, self.hidden = inputs, hidden
 
     def init_state(self) -> State:
         """Zeros, and a very low maximum."""
-        zeros = jnp.zeros(self.hidden, self.bonus.dtype)
-        return zeros, zeros, jnp.full_like(zeros, NOTHING), zeros
+        a, b, s = (jnp.zeros(self.hidden, self.bonus.dtype) for _ in range(3))
+        return a, b, jnp.full_like(a, NOTHING), s
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

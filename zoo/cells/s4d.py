@@ -77,8 +77,8 @@ class S4D(AbstractTwoAxisCell):
             raise ValueError(f"`init` (={init!r}) must be one of {', '.join(frequencies)}.")
         keys = jax.random.split(key, 7)
         self.project = jax.random.normal(keys[0], (hidden, inputs)) / math.sqrt(inputs)
-        self.decay_log = jnp.full((hidden, states), math.log(0.5))
-        self.frequency = jnp.tile(frequencies[init], (hidden, 1))
+        self.decay_log = jnp.full((hidden, states), math.log(0.5), float)
+        self.frequency = jnp.tile(jnp.asarray(frequencies[init], float), (hidden, 1))
         self.step_log = jax.random.uniform(
             keys[1], (hidden,), minval=math.log(step_min), maxval=math.log(step_max)
         )

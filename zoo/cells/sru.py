@@ -56,8 +56,9 @@ class SRU(AbstractDiagonalCell):
         self.inputs, self.hidden = inputs, hidden
 
     def init_state(self) -> Cells:
-        zeros = jnp.zeros(self.hidden, self.v_forget.dtype)
-        return zeros, zeros
+        return jnp.zeros(self.hidden, self.v_forget.dtype), jnp.zeros(
+            self.hidden, self.v_forget.dtype
+        )
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

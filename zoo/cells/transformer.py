@@ -25,7 +25,7 @@ class _Layer(AbstractAttentiveLayer):
         keys = jax.random.split(key, 4)
         self.attention_norm = eqx.nn.LayerNorm(width)
         self.queries_keys_values = Linear(width, 3 * width, key=keys[0])
-        slopes = 2.0 ** (-8.0 * jnp.arange(1, heads + 1) / heads)
+        slopes = 2.0 ** (-8.0 * jnp.arange(1, heads + 1, dtype=float) / heads)
         self.bias = -slopes[:, None] * jnp.arange(window)[None]
         self.mix = Linear(width, width, key=keys[1])
         self.network_norm = eqx.nn.LayerNorm(width)

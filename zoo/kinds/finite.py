@@ -91,14 +91,14 @@ class AbstractFiniteMemory(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        self._check(x.shape, (self.inputs,), "x")
+        x = self.check_input(x)
         state, ys = self.scan(state, x[None], jnp.asarray(begin)[None])
         return state, ys[0]
 
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
-        self._check_sequence(xs, begin)
+        xs, begin = self.check_inputs(xs, begin)
         (past, count), time = state, len(xs)
         tokens = jnp.concatenate([past, xs])
         age = jnp.concatenate([_ages(count, self.reach), positions(count, begin, time)])
@@ -162,7 +162,7 @@ class _FiniteStepper(AbstractStepper):
         self, cache: _Recalled, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[_Recalled, Float[Array, " outputs"]]:
         memory = self.memory
-        memory._check(x.shape, (memory.inputs,), "x")
+        x = memory.check_input(x)
         zero = jnp.zeros_like(cache.count)
         age, tainted = scan.reset(begin, (zero, zero), (cache.count, cache.tainted))
         sound = jnp.all(jnp.isfinite(x))

@@ -56,10 +56,6 @@ class AbstractLinearCell(AbstractCell):
         """Diagonal, real or complex."""
         return rtrl.Diagonal()
 
-    def recurrence_parameters(self) -> Any:
-        """The cell itself."""
-        return self
-
     def states(
         self,
         parameters: Any,

@@ -57,10 +57,6 @@ class AbstractMonoidCell(AbstractCell):
         """Dense."""
         return rtrl.Dense()
 
-    def recurrence_parameters(self) -> Any:
-        """The cell itself."""
-        return self
-
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:
         """The state, combined with the lifted input."""
         return self.combine(state, self.lift(x))

@@ -27,9 +27,6 @@ class AbstractNonlinearCell(AbstractCell):
     def init_state(self) -> State:
         return jnp.zeros(self.hidden, real_dtype(self))
 
-    def recurrence_parameters(self) -> Any:
-        return self
-
     def states(
         self,
         parameters: Any,

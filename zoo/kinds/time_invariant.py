@@ -30,8 +30,8 @@ class AbstractTimeInvariantCell(AbstractCell):
         """
 
     def init_state(self) -> State:
-        a, _ = jax.eval_shape(self.matrices)
-        return jnp.zeros(a.shape, a.dtype)
+        a, m = jax.eval_shape(self.matrices)
+        return jnp.zeros(a.shape, jnp.result_type(a, m))
 
     def coefficients(self, x: Array) -> tuple[Array, Array]:
         """`(a, b)` of `h_t = a ⊙ h_{t-1} + b`.

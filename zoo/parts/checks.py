@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 _MOST = 2**31 - 1  # what JAX's usual integers hold
 
 
@@ -18,7 +20,8 @@ def check_counts(least: int, **counts: Any) -> None:
     `ValueError` for the first that is not.
     """
     for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or value < least:
             raise ValueError(
                 f"`{name}` (={shown(value)}) must be a whole number of at least {least}."
             )

@@ -9,9 +9,10 @@ from jaxtyping import Array
 
 
 def real_dtype(module: eqx.Module) -> Any:
-    """The real dtype of a module's parameters: inputs are real even where they are not."""
+    """The real dtype of a module's parameters, or JAX's float where it has none: inputs are real
+    even where parameters are not."""
     dtypes = [p.dtype for p in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array))]
-    return jnp.finfo(jnp.result_type(*dtypes)).dtype
+    return jnp.finfo(jnp.result_type(*(dtypes or [float]))).dtype
 
 
 def to_complex(real: Array, imag: Array) -> Array:

@@ -1,5 +1,6 @@
 """What a memory promises before anything is derived from it: constants, structure, dtypes."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,8 @@ from zoo.windowed import Windowed
 
 _STEPS = 5
 _DRAWS = 3
+# A memory's own refusal names the argument and its dtype; an error of JAX names neither.
+_IN_WORDS = re.compile(r"`[^`]+` \([^)]*bfloat16")
 _LINEAR = (AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell)
 
 
@@ -218,7 +221,7 @@ def kept_dtypes(dtype: Any, changes: list[str]) -> Check:
 
 def _refused(name, error):
     message = " ".join(str(error).split())[:300]
-    if name == "bfloat16" and isinstance(error, ValueError) and name in message:
+    if name == "bfloat16" and isinstance(error, ValueError) and _IN_WORDS.match(message):
         return Check("dtypes", "bfloat16 is refused in words", 0.0, limit=0.0)
     if "complex does not accept" in message:
         message += " Join real and imaginary parts with `zoo.parts.to_complex`"
@@ -265,7 +268,7 @@ def _scanned(memory, xs):
 
 
 def in_half_precision(memory: AbstractMemory) -> list[Check]:
-    """How far a short scan in bfloat16 is from float32; that it is finite."""
+    """How far a short scan in bfloat16 is from float32: rounding, and nothing else."""
     xs = np.random.default_rng(0).normal(size=(_STEPS, memory.inputs)).astype(np.float32)
     low, high = jnp.bfloat16, jnp.float32
     try:
@@ -273,6 +276,6 @@ def in_half_precision(memory: AbstractMemory) -> list[Check]:
     except (TypeError, ValueError) as error:
         return [_refused("bfloat16", error)]
     expected = cast(_scanned(cast(memory, high), cast(jax.device_put(xs), high)), high)
-    rule = "in bfloat16 states and outputs are finite"
+    rule = "in bfloat16 states and outputs are finite, and near those in float32"
     return [Check("dtypes", "bfloat16 scan against float32",
-                  *difference(cast(got, high), expected), rule=rule, limit=1.0)]  # fmt: skip
+                  *difference(cast(got, high), expected), rule=rule, limit=0.25)]  # fmt: skip

@@ -9,7 +9,7 @@ from agents.experiments.leaderboard.board import (
     tasks,
     twin,
 )
-from agents.experiments.leaderboard.fill import fill
+from agents.experiments.leaderboard.fill import check_label, fill
 from agents.experiments.leaderboard.standing import Standing, standings
 from agents.experiments.leaderboard.table import Curve, Table, read_table
 
@@ -21,6 +21,7 @@ __all__ = [
     "Curve",
     "Standing",
     "Table",
+    "check_label",
     "entrant",
     "fill",
     "read_table",

@@ -7,8 +7,27 @@ from pathlib import Path
 from agents.experiments.experiment import Experiment
 from agents.experiments.leaderboard.table import Table, write_table
 from agents.experiments.results import RESULTS, rows_of
-from agents.experiments.runner import REPORTED, complete, run_folder, size_of
+from agents.experiments.runner import REPORTED, check_run, complete, run_folder, size_of
+from agents.running.folder import CHECKPOINT
 from agents.running.progress import Show
+
+
+def check_label(known: Table, out: Path, tasks: Sequence[str], label: str) -> None:
+    """Raise `ValueError` for a label with results of which nobody can say what memory they are of.
+
+    **Arguments:**
+
+    - `known`: what was run before.
+    - `out`: the folder for runs.
+    - `tasks`: those that the memory is to be run on.
+    - `label`: what it is called.
+    """
+    for task in tasks:
+        if known.has(task, label) and not (run_folder(out, task, label) / CHECKPOINT).exists():
+            raise ValueError(
+                f"`label` (={label!r}) must be a new one: the results have {task} by it, of a run "
+                f"that is not in {out}."
+            )
 
 
 def fill(
@@ -52,9 +71,11 @@ def fill(
             if label not in there:
                 raise ValueError(f"`{name}` (={label!r}) must be one of {', '.join(there)}.")
     for task, memory in runs:
-        if table.has(task, memory):
-            continue
         agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
+        if table.has(task, memory):
+            if (folder / CHECKPOINT).exists():
+                check_run(agent, folder, size.seeds, REPORTED)
+            continue
         begun = time.process_time()
         where = str(folder.relative_to(out))
         if not complete(

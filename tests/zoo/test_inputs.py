@@ -1,0 +1,152 @@
+"""Inputs of other dtypes, and what comes out of a memory beside numbers: buffers and weak types."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+
+import rtrl
+import zoo
+from zoo.proofs.promises import cast
+
+KEY = jax.random.key(0)
+MEMORIES = {
+    "rtu": {},
+    "gru": {"layers": 2},
+    "lstm": {"layers": 2, "credit": "exact"},
+    "ctrnn": {"time_step": 0.5},
+    "ltc": {"time_step": 0.5},
+    "positional_mlp": {},
+    "transformer": {"window": 3},
+    "frame_stack": {},
+    "qrnn": {},
+    "rotrnn": {},
+}
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch):
+    """As for a user, whose annotations are not checked at run time."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+def forms(memory, xs):
+    """The outputs of all forms and of the stepper."""
+    state = memory.init_state()
+    carry = state, memory.rtrl_init()
+    stepper = memory.stepper()
+    return [
+        memory.step(state, xs[0])[1],
+        stepper.step(stepper.init_cache(), xs[0])[1],
+        memory.scan(state, xs)[1],
+        memory.rtrl_step(carry, xs[0])[1],
+        memory.rtrl_scan(carry, xs)[1],
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MEMORIES)
+def test_whole_numbers_and_booleans_are_as_good_as_floats(name):
+    memory = zoo.get(name, inputs=3, hidden=4, key=KEY, **MEMORIES[name])
+    run = eqx.filter_jit(forms)
+    for xs in (np.array([[1, 2, 3], [-1, 0, 2]]), np.array([[True, False, True]] * 2)):
+        for got, want in zip(run(memory, xs), run(memory, xs.astype(float)), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_inputs_of_a_higher_precision_change_no_dtype(name, float32):
+    """A cast of the cell is all of mixed precision: inputs may stay in float32."""
+    memory = cast(zoo.get(name, inputs=3, hidden=4, key=KEY), jnp.bfloat16)
+    state = memory.init_state()
+    x = jax.ShapeDtypeStruct((3,), jnp.float32)
+    end, y = eqx.filter_eval_shape(memory.step, state, x)
+    ends, ys = eqx.filter_eval_shape(memory.scan, state, jax.ShapeDtypeStruct((2, 3), jnp.float32))
+    dtypes = lambda tree: [leaf.dtype for leaf in jax.tree.leaves(tree)]  # noqa: E731
+    assert dtypes(end) == dtypes(ends) == dtypes(state)
+    assert ys.dtype == y.dtype
+
+
+def test_complex_inputs_are_named():
+    cell = zoo.get("rtu", inputs=3, hidden=4)
+    with pytest.raises(TypeError, match=r"`x` \(dtype complex128\) must be real"):
+        cell.step(cell.init_state(), jnp.ones(3, complex))
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_arrays_are_strongly_typed_and_have_buffers_of_their_own(name, float32):
+    """A step that returns stronger types compiles again; one buffer cannot be donated twice."""
+    memory = zoo.get(name, inputs=3, hidden=4, key=KEY)
+    state = jax.tree.leaves(memory.init_state())
+    arrays = [*jax.tree.leaves(eqx.filter(memory, eqx.is_array)), *state]
+    assert not any(leaf.weak_type for leaf in arrays)
+    buffers = [leaf.unsafe_buffer_pointer() for leaf in state if leaf.size]
+    assert len(set(buffers)) == len(buffers)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_what_uoro_carries_keeps_its_dtypes(dtype):
+    """float32 in a session of 64 bits, too."""
+    cell = cast(zoo.get("gru", inputs=3, hidden=4, key=KEY, sensitivity="uoro"), dtype)
+    carry = cell.init_state(), cell.rtrl_init()
+    after = eqx.filter_eval_shape(cell.rtrl_step, carry, jax.ShapeDtypeStruct((3,), dtype))[0]
+    dtypes = lambda tree: [leaf.dtype for leaf in jax.tree.leaves(tree)]  # noqa: E731
+    assert dtypes(after) == dtypes(carry)
+
+
+class Constant(zoo.AbstractLinearCell):
+    """Without any parameters."""
+
+    inputs: int = 3
+    hidden: int = 3
+
+    def init_state(self):
+        return jnp.zeros(3)
+
+    def coefficients(self, x):
+        return jnp.full(3, 0.9), 0.1 * x
+
+
+class ComplexInputs(zoo.AbstractTimeInvariantCell):
+    """A real decay of a complex drive."""
+
+    m: jax.Array
+    inputs: int = 3
+    hidden: int = 2
+
+    @property
+    def outputs(self):
+        return 2
+
+    def matrices(self):
+        return jnp.full(2, 0.9), self.m * (1 + 1j)
+
+    def readout(self, state, x):
+        return state.real
+
+
+@pytest.mark.parametrize("cell", [Constant(), ComplexInputs(jnp.ones((2, 3)))])
+def test_unusual_cells_go_through_a_loop(cell):
+    xs = jnp.ones((4, 3))
+    _, ys = cell.scan(cell.init_state(), xs)
+    _, steps = jax.lax.scan(lambda *c: cell.step(*c), cell.init_state(), xs)
+    np.testing.assert_allclose(ys, steps, rtol=1e-12)
+    carry = cell.init_state(), cell.rtrl_init()
+    np.testing.assert_allclose(cell.rtrl_scan(carry, xs)[1], steps, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rtu", "gru", "elstm", "ffm"])
+def test_borders_may_be_of_numpy(name):
+    """As many as a parameter has rows, so that a broadcast would not be noticed."""
+    cell = zoo.get(name, inputs=3, hidden=4, key=KEY)
+    carry, xs, begin = (cell.init_state(), cell.rtrl_init()), np.ones((4, 3)), np.arange(4) == 2
+    got, want = (cell.rtrl_scan(carry, xs, b) for b in (begin, jnp.asarray(begin)))
+    assert all(map(np.array_equal, jax.tree.leaves(got), jax.tree.leaves(want)))
+
+
+def test_exact_credit_needs_exact_cells_in_windows_too():
+    cell = zoo.Windowed(zoo.GRU(6, 3, sensitivity=rtrl.SnAp1(), key=KEY), 2)
+    with pytest.raises(ValueError, match="`sensitivity`"):
+        zoo.Stack([zoo.stack.Block(cell, key=KEY)], credit="exact")

@@ -27,7 +27,7 @@ def overview() -> str:
     for name in sorted(experiments.names(), key=lambda name: (not _was_run(name), name)):
         experiment, link, counted = experiments.load(name), f"`{name}`", "not run here yet"
         if _was_run(name):
-            link = f"[{name}]({name}.md)"
+            link = f"[{name}]({name}.html)"
             found = [v.outcome for _, v in experiments.verdicts(experiment, _rows(name))]
             counted = ", ".join(f"{found.count(x)} {x}" for x in dict.fromkeys(found))
         lines.append(f"| {link} | {experiment.question} | {experiment.source} | {counted} |")
@@ -41,7 +41,7 @@ def headlines() -> str:
         experiment = experiments.load(name)
         claim, verdict = experiments.verdicts(experiment, _rows(name))[0]
         source = experiment.source.partition(",")[0]
-        link = f"[{source}](experiments/{name}.md)"
+        link = f"[{source}](experiments/{name}.html)"
         lines.append(f"| {claim.text} | {verdict.outcome} | {link} |")
     return "\n".join(lines)
 

@@ -24,7 +24,7 @@ from agents.acting import (
 from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
-from agents.envs.registry import unwrapped
+from agents.envs.wrappers.base import unwrapped
 from agents.learning.credit import AbstractOnlineGradient
 from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_no_refresh
 from agents.learning.returns import discounted_return

@@ -124,10 +124,9 @@ def _make(name: str, options: dict[str, Any]) -> "tuple[Environment, Any]":
 
 def _is_brax(env: Any) -> bool:
     from agents import envs
+    from agents.envs.wrappers.base import unwrapped
 
-    while env is not None and not isinstance(env, envs.BraxEnvironment):
-        env = getattr(env, "env", None)
-    return env is not None
+    return any(isinstance(one, envs.BraxEnvironment) for one in unwrapped(env))
 
 
 def _key(space: Any) -> tuple:

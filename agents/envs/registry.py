@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import gymnax
@@ -25,7 +25,7 @@ from .core.hidden import CHOICES, Hides, fully_observed
 from .popgym import boards, cards, control
 from .remembering.external_memory import ExternalMemory
 from .wrappers import TimeLimit, Wrapper
-from .wrappers.base import check_environment
+from .wrappers.base import check_environment, unwrapped
 
 _FAMILIES = (cards, boards, control, diagnostics, remembering, bridges)
 
@@ -238,11 +238,8 @@ def _observability(choice: Any) -> str:
 
 def episode_steps(env: Environment, params: EnvParams) -> int:
     """Find the most steps of an episode: the environment's time limit, or a wrapper's."""
-    limit = math.ceil(params.max_steps_in_episode)
-    while isinstance(env, Wrapper):
-        limit = min(limit, env.limit) if isinstance(env, TimeLimit) else limit
-        env = env.env
-    return limit
+    limits = (one.limit for one in unwrapped(env) if isinstance(one, TimeLimit))
+    return min([math.ceil(params.max_steps_in_episode), *limits])
 
 
 def needs_previous_action(env: Environment, asked: bool | None = None) -> bool:
@@ -259,13 +256,6 @@ def needs_previous_action(env: Environment, asked: bool | None = None) -> bool:
     if asked is not None:
         return asked
     return any(getattr(one, "needs_previous_action", False) for one in unwrapped(env))
-
-
-def unwrapped(env: Any) -> Iterator[Any]:
-    """List an environment, what it wraps, what that wraps, and so on."""
-    while env is not None:
-        yield env
-        env = getattr(env, "env", None)
 
 
 def _build(

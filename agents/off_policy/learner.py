@@ -1,6 +1,7 @@
 """What agents that learn from replay share: they act, keep it on a tape, and learn from samples."""
 
 import abc
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -111,6 +112,14 @@ class AbstractOffPolicy(AbstractAgent):
             raise ValueError(
                 f"`replay_steps` (={self.replay_steps}) must be at least twice "
                 f"`num_envs` * `rollout_length` (={self.steps_per_iteration})."
+            )
+        longest = episode_steps(*self.environment)
+        if self._capacity <= longest:
+            warnings.warn(
+                f"`replay_steps` (={self.replay_steps}) keep {self._capacity} steps of each of "
+                f"`num_envs` (={self.num_envs}), and only whole episodes are learned from: of "
+                f"{self.env_name}'s, which have up to {longest:,}, none that is longer.",
+                stacklevel=2,
             )
         if self.sampling == "tape" and self.batch_steps % self.tapes:
             raise ValueError(

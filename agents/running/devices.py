@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from agents.agent import AbstractAgent, AgentState
 from agents.envs.bridges.gymnasium_env import GymnasiumEnvironment
-from agents.envs.registry import unwrapped
+from agents.envs.wrappers.base import unwrapped
 from agents.mapped import mapped
 from agents.parallel import ENVIRONMENTS
 from agents.running.processes import several, spread

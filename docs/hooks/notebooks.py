@@ -20,7 +20,7 @@ _RESULT = re.compile(
     r'|<figure class="picture">(?P<svg><svg.*?</svg>)',
     re.S,
 )
-_NEEDS = "`pip install trace-zoo` brings what this notebook needs."
+_NEEDS = "`pip install .`, in a clone of trace-zoo, brings what this notebook needs."
 
 
 @dataclass

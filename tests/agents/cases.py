@@ -153,7 +153,7 @@ def _pqn_solver(gradient):
 
 
 def _dqn(name, sampling, first=False):
-    sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 256, "warm_up": 64}
+    sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 1024, "warm_up": 64}
     sample = {"batch_steps": 32, "segment": 4, "burn_in": 2}
     widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
     agent = agents.DQN(
@@ -196,7 +196,7 @@ def _dqn_solver(sampling):
 
 def _actor_critic(kind, sampling):
     task = {**_TASK, "env": STEERED}
-    sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 256, "warm_up": 64}
+    sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 1024, "warm_up": 64}
     sample = {"batch_steps": 32, "segment": 4}
     widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
     numbers, name = sizes | sample | widths, kind.__name__.lower()

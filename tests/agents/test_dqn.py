@@ -212,7 +212,7 @@ def test_a_dueling_head_has_the_mean_of_its_values_from_the_state():
         ({"epsilon": 1.5}, r"`epsilon` \(=1.5\) must be in \[0, 1\]"),
         ({"target_kept": 2.0}, r"`target_kept` \(=2.0\) must be in \[0, 1\]"),
         (
-            {"env": "PositionOnlyPendulumEasy", "env_options": {}},
+            {"env": "PositionOnlyPendulumEasy", "env_options": {}, "replay_steps": 1000},
             r"`env` \(=PositionOnlyPendulumEasy\) must have Discrete actions",
         ),
     ],
@@ -244,3 +244,9 @@ def test_steps_are_counted_up_to_what_an_integer_holds():
     counts = [int(dqn.steps_before(jnp.int32(i))) for i in (3, 2**27, 2**31 - 1)]
     size = dqn.steps_per_iteration
     assert counts[0] == 3 * size and counts[1] == counts[2] > 2**31 - 3 * size
+
+
+def test_a_replay_without_room_for_an_episode_is_told():
+    """Whether episodes end before the limit nobody knows, so that it is no error."""
+    with pytest.warns(UserWarning, match=r"`replay_steps` \(=64\) keep 32 steps .* up to 155"):
+        small(env="RepeatPreviousHard", env_options={})

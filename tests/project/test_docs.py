@@ -157,6 +157,18 @@ def test_flags_stay_in_one_piece():
     assert mark(block) == block and mark("<p>a --out</p>") == "<p>a --out</p>"
 
 
+def test_links_that_lead_nowhere_are_found(tmp_path: Path):
+    """Of what a page prints while it is built too, which mkdocs does not read."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.html").write_text('<a class="x" href="../c.html#d">c</a><a href="c.md">')
+    (tmp_path / "c.html").write_text(
+        '<a href="a/b.html"> <a href="/x"> <a href="https://x.org/y.md">'
+    )
+    assert _hook("dead").dead_links(tmp_path) == ["a/b.html links to c.md"]
+    (tmp_path / "c.html").unlink()
+    assert len(_hook("dead").dead_links(tmp_path)) == 2
+
+
 def test_no_page_asks_a_server():
     configuration = (source.ROOT / "mkdocs.yml").read_text()
     assert "font: false" in configuration and "iframe-worker" in configuration

@@ -23,7 +23,7 @@ class BlockDiagonal(AbstractDiagonalCell):
     paper. The blocks start as rotations, like an RTU's; training may leave the stable region.
 
     Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et
-    al. (2024), section 5.
+    al. (2024), appendix E.1.
     """
 
     a: Float[Array, "hidden two two"]

@@ -1,6 +1,7 @@
 """What all wrappers share: delegation, and an auto-reset that is done once, by the innermost."""
 
 import abc
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -27,6 +28,13 @@ class WrapperState:
     def time(self) -> Any:
         """Steps taken in the present episode, as the environment inside counts them."""
         return self.env_state.time
+
+
+def unwrapped(env: Any) -> Iterator[Any]:
+    """List an environment, what it wraps, what that wraps, and so on."""
+    while env is not None:
+        yield env
+        env = getattr(env, "env", None)
 
 
 def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:

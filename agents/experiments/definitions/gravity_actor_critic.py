@@ -50,10 +50,10 @@ EXPERIMENT = Experiment(
         ),
     ),
     differs=(
-        "The grid is ours, as in [gravity](gravity.md). With the printed rates, .1 for the policy "
-        "and .001 for values, nothing but walks without a memory is learned in 500,000 steps (68 "
-        "to 71 steps to the goal, with every memory). Here the policy's is 1, and that of values "
-        "tuned on 3 other seeds, .01 or .1. Scores are steps of an episode, at most 100, in place "
-        "of reward in 100 steps."
+        "The grid is ours, as in [gravity](gravity.html). With the printed rates, .1 for the "
+        "policy and .001 for values, nothing but walks without a memory is learned in 500,000 "
+        "steps (68 to 71 steps to the goal, with every memory). Here the policy's is 1, and that "
+        "of values tuned on 3 other seeds, .01 or .1. Scores are steps of an episode, at most "
+        "100, in place of reward in 100 steps."
     ),
 )

@@ -66,7 +66,7 @@ EXPERIMENT = Experiment(
     ),
     differs=(
         "200,000 steps in place of 2 million, 5 seeds, three rates tried on 2 others; TD(.9). "
-        "Operations are counted as in [equal computation](equal_computation.md): 28 n d for an "
+        "Operations are counted as in [equal computation](equal_computation.html): 28 n d for an "
         "RTU, 18 T m (m + d) for a GRU, with d = 12 inputs. The RTU begins with moduli above .5 "
         "and phases below .5 radians per step."
     ),

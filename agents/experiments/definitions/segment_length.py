@@ -56,6 +56,6 @@ EXPERIMENT = Experiment(
     ),
     differs=(
         "The paper trains R2AC with eLSTM on DMLab and ProcGen; here it is PPO with linear RTU, "
-        "without an encoder, on cards that are asked for 8 steps later."
+        "without an encoder, on cards that are asked for 7 steps later."
     ),
 )

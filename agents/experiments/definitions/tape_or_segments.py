@@ -41,10 +41,10 @@ EXPERIMENT = Experiment(
     },
     claims=(
         Better(
-            text="The tape is better than segments of 50.", better="tape", than="segments of 50"
+            text="The tape is better than segments of 10.", better="tape", than="segments of 10"
         ),
         Better(
-            text="The tape is better than segments of 10.", better="tape", than="segments of 10"
+            text="The tape is better than segments of 50.", better="tape", than="segments of 50"
         ),
         Better(text="Longer segments are better.", better="segments of 50", than="segments of 10"),
         Better(

@@ -1,6 +1,7 @@
 """Recurrences over time: linear, associative and general, each respecting episode borders."""
 
 from scan._checks import check_steps as check_steps
+from scan._platform import check_method as check_method
 from scan._platform import chunks_or_states as chunks_or_states
 from scan._platform import loop_or_tree as loop_or_tree
 from scan._varying import vary_as_carried as vary_as_carried
@@ -23,6 +24,7 @@ __all__ = [
     "Report",
     "associative",
     "blocks",
+    "check_method",
     "check_steps",
     "chunks_or_states",
     "delta_rule",

@@ -11,7 +11,13 @@ FEWEST_STEPS = 32
 
 
 def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
-    """The option `method` of a scan, or `ValueError` with those there are."""
+    """The option `method` of a scan, or `ValueError` with those there are.
+
+    **Arguments:**
+
+    - `method`: as given.
+    - `choices`: those there are.
+    """
     if method not in choices:
         raise ValueError(f"`method` (={method!r}) must be one of {', '.join(choices)}.")
     return method

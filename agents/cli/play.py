@@ -8,7 +8,6 @@ import tyro
 from rich.console import Console
 
 from agents.cli.words import CompilingCommand, Count, KeyValues, Seed, Switch
-from zoo.options import parse_options
 
 if TYPE_CHECKING:
     from gymnax.environments.environment import Environment
@@ -83,6 +82,7 @@ class Play(CompilingCommand):
     def _players(self) -> "tuple[Environment, Any, Policy | None]":
         """The environment, its parameters, and who acts."""
         from agents.running.load import load_run, policy_of
+        from zoo.options import parse_options
 
         options = parse_options(self.env_options, "--env-options")
         if self.run is None:

@@ -14,7 +14,6 @@ from rich.console import Console
 
 from agents.cli.sweep_status import SweepStatus
 from agents.cli.words import Command, Count, KeyValues
-from zoo.options import parse_options
 
 if TYPE_CHECKING:
     from agents.sweeps.job import Job, Outcome
@@ -115,6 +114,8 @@ class Sweep(Command):
 
         if self.engine == "local":
             return local.run(jobs, self.workers or 1, asked_to_stop)
+        from zoo.options import parse_options
+
         options = parse_options(self.engine_options, "--engine-options")
         engine = {"ray": ray, "slurm": slurm}[self.engine]
         return engine.run(jobs, self.workers, options, asked_to_stop)

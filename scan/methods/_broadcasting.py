@@ -1,4 +1,4 @@
-"""What both methods need of arrays that broadcast."""
+"""What all methods need of arrays that broadcast."""
 
 
 def sum_to(x, shape: tuple[int, ...]):

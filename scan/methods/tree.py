@@ -28,20 +28,23 @@ def adjoint(a, h, h0, begin, cotangent, *, reverse: bool):
     """
     constant = a.ndim < cotangent.ndim
     varying = jnp.broadcast_to(a[None], (len(cotangent), *a.shape)) if constant else a
-    if begin is None:
-        begin = jnp.zeros((len(cotangent),) + (1,) * (cotangent.ndim - 1), bool)
     # g_t = cotangent_t + a_{t+1} g_{t+1}: the factor and the border sit one step later. The factor
     # that moves in at the end meets a state of zeros, so any finite one will do.
     last = slice(0, 1) if reverse else slice(-1, None)
+    later = None
+    if begin is not None:
+        later = _shift(begin, jnp.zeros_like(begin[last]), not reverse)
     g = solve(
         _shift(varying, varying[last], not reverse),
         cotangent,
         jnp.zeros_like(h0),
-        _shift(begin, jnp.zeros_like(begin[last]), not reverse),
+        later,
         reverse=not reverse,
     )
     first = -1 if reverse else 0
-    d_h0 = jnp.where(begin[first], 0, varying[first] * g[first])
+    d_h0 = varying[first] * g[first]
+    if begin is not None:
+        d_h0 = jnp.where(begin[first], 0, d_h0)
     if h is None:
         return None, g, d_h0
     d_a = g * state_before(h, h0, begin, reverse=reverse)

@@ -5,8 +5,8 @@ import jax
 from jaxtyping import Array, Bool, Float
 
 import rtrl
+import scan
 from zoo.cell import AbstractCell
-from zoo.kinds import check_method
 from zoo.memory import AbstractMemory
 from zoo.parts import activation_function, check_sizes, linear_weights
 from zoo.registry import register
@@ -70,7 +70,7 @@ class MLP(AbstractCell):
         method: str = "auto",
     ) -> tuple[()]:
         """Nothing."""
-        check_method(method, ("auto",))
+        scan.check_method(method, ("auto",))
         return ()
 
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 import rtrl
+import scan
 from zoo.cell import AbstractCell
-from zoo.kinds import check_method
 from zoo.parts import activation_function, check_sizes, linear_weights, positions, sinusoids
 from zoo.registry import register
 
@@ -67,7 +67,7 @@ class PositionalMLP(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Int[Array, " time"]:
-        check_method(method, ("auto",))
+        scan.check_method(method, ("auto",))
         return positions(state, begin, len(xs)) + 1
 
 

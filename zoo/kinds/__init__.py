@@ -2,7 +2,6 @@
 
 from zoo.kinds.attentive import AbstractAttentiveLayer as AbstractAttentiveLayer
 from zoo.kinds.attentive import AbstractAttentiveMemory as AbstractAttentiveMemory
-from zoo.kinds.choices import check_method as check_method
 from zoo.kinds.dense import AbstractDenseCell as AbstractDenseCell
 from zoo.kinds.dense import AbstractUnstructuredCell as AbstractUnstructuredCell
 from zoo.kinds.dense import Recurrent as Recurrent
@@ -28,5 +27,4 @@ __all__ = [
     "AbstractTimeInvariantCell",
     "AbstractTwoAxisCell",
     "AbstractUnstructuredCell",
-    "check_method",
 ]

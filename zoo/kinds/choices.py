@@ -22,13 +22,6 @@ def why_not(name: Any) -> str:
     return " (SnAp-2 would be exact: in two steps every unit of a dense cell reaches every other)"
 
 
-def check_method(value: str, choices: tuple[str, ...]) -> str:
-    """The option `method` of a scan, or `ValueError` with those there are."""
-    if value not in choices:
-        raise ValueError(f"`method` (={value!r}) must be one of {', '.join(choices)}.")
-    return value
-
-
 def check_sensitivity(value: Any, choices: tuple[type, ...]) -> None:
     """Check the argument `sensitivity` of a cell.
 

@@ -11,7 +11,6 @@ from jaxtyping import Array, Bool
 
 import scan
 from zoo.cell import AbstractCell
-from zoo.kinds.choices import check_method
 from zoo.memory import State
 from zoo.parts import real_dtype
 
@@ -35,7 +34,7 @@ class AbstractNonlinearCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        if check_method(method, ("auto", "sequential", "newton")) == "newton":
+        if scan.check_method(method, ("auto", "sequential", "newton")) == "newton":
             options = {"coupling": self.coupling}
             return solved(scan.newton, updated, parameters, state, xs, begin, **options)[0]
         if method == "auto" and self.coupling == "units" and is_of_units(state):

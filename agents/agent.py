@@ -1,7 +1,6 @@
 """What every agent is: settings with pure functions, a state, and a report."""
 
 import abc
-import difflib
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
@@ -17,7 +16,7 @@ from agents.acting import Actor, Policy
 from agents.envs import resolve
 from agents.settings import check_settings
 from zoo.options import Options
-from zoo.parts.checks import check_counts
+from zoo.parts.checks import check_counts, did_you_mean
 
 Metrics = dict[str, Array]
 
@@ -122,11 +121,10 @@ class AbstractAgent(abc.ABC):
         """
         known = cls.presets()
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f" Did you mean {near[0]}?" if near else ""
             listed = ", ".join(known) or "none"
             raise ValueError(
-                f"`preset` (={name!r}) is not one of {cls.__name__}, which has: {listed}.{hint}"
+                f"`preset` (={name!r}) is not one of {cls.__name__}, which has: {listed}."
+                f"{did_you_mean(name, known)}"
             )
         return known[name]
 

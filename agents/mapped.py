@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 Axes = int | None
 
@@ -48,3 +49,23 @@ def mapped(
 
 def _each(change: Callable[..., Any], axis: Axes, tree: Any) -> Any:
     return tree if axis is None else jax.tree.map(lambda x: change(x, axis=axis), tree)
+
+
+@jax.custom_batching.custom_vmap
+def for_all(flag: Array) -> Array:
+    """Return `flag`; under `vmap`, the maximum over the batch, the same for all of it.
+
+    A condition that differs between seeds side by side would become a selection, and both branches
+    would run every time. Made the same for all of them it stays a condition.
+    """
+    return flag
+
+
+@for_all.def_vmap
+def _for_all_of_a_batch(axis_size, in_batched, flag):
+    return (jnp.max(flag, 0) if in_batched[0] else flag), False
+
+
+def side_by_side(tree: Any, envs: int) -> Any:
+    """Return copies of a pytree's arrays for so many environments, along a leading axis."""
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (envs, *x.shape)), tree)

@@ -13,7 +13,7 @@ from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.linear import linear
-from scan.nonlinear import check_recurrence, nonlinear
+from scan.nonlinear import check_recurrence, nonlinear, states_before
 from scan.sequential import reset
 
 
@@ -196,10 +196,7 @@ class _Problem:
 
     def previous(self, states):
         """The state before every step."""
-        before = jnp.concatenate([self.state[None], states[:-1]])
-        if self.begin is None:
-            return before
-        return jnp.where(match_rank(self.begin, before), self.initial[None], before)
+        return states_before(self.state, self.begin, self.initial, states)
 
     def step(self, previous):
         """One step from each of the given states."""

@@ -196,7 +196,7 @@ def _tangent(step, coupling, wanted, states, residuals, tangents):
     """The linear recurrence `dh_t = J_t dh_{t-1} + (∂f/∂θ dθ + ∂f/∂x dx_t)`."""
     parameters, state, xs, begin, initial = residuals
     of_parameters, of_state, of_xs = tangents
-    before = _before(state, begin, initial, states)
+    before = states_before(state, begin, initial, states)
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
     _, drive = jax.jvp(steps, moved, (_kept(of_parameters), _kept(of_xs)))
     start = jax.tree.map(jnp.zeros_like, jax.tree.leaves(state))
@@ -209,7 +209,7 @@ def _tangent(step, coupling, wanted, states, residuals, tangents):
 def _cotangents(step, coupling, wanted, states, residuals, cotangent):
     """The adjoint of that recurrence, and one product for all steps."""
     parameters, state, xs, begin, initial = residuals
-    before = _before(state, begin, initial, states)
+    before = states_before(state, begin, initial, states)
     find = _adjoint_of_units if coupling == "units" else _adjoint_in_a_loop
     adjoint, of_state = find(partial(step, parameters), before, xs, begin, cotangent)
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
@@ -220,8 +220,15 @@ def _cotangents(step, coupling, wanted, states, residuals, cotangent):
     return [of_parameters, of_state, [next(found[2]) if want else None for want in wanted[2]]]
 
 
-def _before(state, begin, initial, states):
-    """The state that every step starts from."""
+def states_before(state: PyTree, begin: Array | None, initial: PyTree, states: PyTree) -> PyTree:
+    """The state that every step starts from.
+
+    **Arguments:**
+
+    - `state`: the one carried in.
+    - `begin`, `initial`: where the state is replaced, and by what.
+    - `states`: those after every step.
+    """
     before = jax.tree.map(lambda h, hs: jnp.concatenate([h[None], hs[:-1]]), state, states)
     return before if begin is None else jax.vmap(reset, (0, None, 0))(begin, initial, before)
 

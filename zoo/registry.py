@@ -1,6 +1,5 @@
 """Memories by name: `register`, `get`, `names`, and the serializable recipe `spec`."""
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from zoo.kinds.choices import name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
 from zoo.parts import check_sizes
+from zoo.parts.checks import did_you_mean
 from zoo.stack import Block, Stack, check_credit
 
 Make = TypeVar("Make", bound=Callable[..., AbstractMemory])
@@ -149,9 +149,9 @@ def _plain(value: Any) -> Any:
 
 def _lookup(name: str) -> Callable[..., AbstractMemory]:
     if name not in _MAKERS:
-        near = difflib.get_close_matches(name, _MAKERS, n=3, cutoff=0.4)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"`name` (={name!r}) must be one of {', '.join(names())}.{hint}")
+        raise ValueError(
+            f"`name` (={name!r}) must be one of {', '.join(names())}.{did_you_mean(name, _MAKERS)}"
+        )
     return _MAKERS[name]
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
-from agents.mapped import mapped
+from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.networks.spaces import clipped
 from agents.parallel import on_each_device
@@ -69,26 +69,6 @@ class Transition(eqx.Module):
     def done(self) -> Bool[Array, "..."]:
         """Whether the episode ended with this step."""
         return self.terminated | self.truncated
-
-
-@jax.custom_batching.custom_vmap
-def for_all(flag: Array) -> Array:
-    """Return `flag`; under `vmap`, the maximum over the batch, the same for all of it.
-
-    A condition that differs between seeds side by side would become a selection, and both branches
-    would run every time. Made the same for all of them it stays a condition.
-    """
-    return flag
-
-
-@for_all.def_vmap
-def _for_all_of_a_batch(axis_size, in_batched, flag):
-    return (jnp.max(flag, 0) if in_batched[0] else flag), False
-
-
-def side_by_side(tree: Any, envs: int) -> Any:
-    """Return copies of a pytree's arrays for so many environments, along a leading axis."""
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (envs, *x.shape)), tree)
 
 
 class Actor(eqx.Module):

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from gymnax.environments.environment import Environment
 from jaxtyping import Array, Float
 
-from agents.acting.actor import Actor, for_all
+from agents.acting.actor import Actor
 from agents.acting.policy import Policy
 from agents.envs import episode_steps
+from agents.mapped import for_all
 from zoo.annotations import checked
 from zoo.parts.checks import check_counts
 

@@ -1,7 +1,6 @@
 """Algorithms by name, for checkpoints and the command line."""
 
 import dataclasses
-import difflib
 import inspect
 from typing import Any
 
@@ -18,6 +17,7 @@ from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
 from agents.algorithms.td3 import TD3
+from zoo.parts.checks import did_you_mean
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
     "dqn": DQN,
@@ -85,8 +85,7 @@ def agent_class(name: str) -> type[AbstractAgent]:
     `ValueError` for an unknown one, with the nearest.
     """
     if name not in _AGENTS:
-        near = difflib.get_close_matches(str(name), _AGENTS, n=3, cutoff=0.4)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        hint = did_you_mean(str(name), _AGENTS)
         raise ValueError(f"`algorithm` (={name!r}) must be one of {', '.join(names())}.{hint}")
     return _AGENTS[name]
 

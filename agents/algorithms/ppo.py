@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, PyTree
 
 import zoo
 from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
-from agents.acting.actor import for_all, side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.envs.core.statistics import RunningStatistics
@@ -24,6 +23,7 @@ from agents.learning.returns import scaled_reward
 from agents.learning.schedules import falling_rate, iterations_of
 from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
+from agents.mapped import for_all, side_by_side
 from agents.networks import Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_vectors, is_bounded
 from agents.settings import check_kind, check_numbers

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Int, PyTree
 
 import zoo
 from agents.acting import ActorState, ByValues, Policy, episode_statistics
-from agents.acting.actor import side_by_side
 from agents.acting.values import linear_fall
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
@@ -22,6 +21,7 @@ from agents.learning.minibatches import check_minibatches, epochs_of_minibatches
 from agents.learning.returns import lambda_return, next_values
 from agents.learning.schedules import falling_rate
 from agents.learning.segments import to_segments
+from agents.mapped import side_by_side
 from agents.networks import Inputs, Recurrent, q_network
 from agents.networks.values import check_discrete, value_of
 from agents.settings import check_kind, check_numbers

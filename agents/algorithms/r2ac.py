@@ -12,14 +12,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
-from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractGradient, along, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit, check_no_refresh
 from agents.learning.returns import next_values, vtrace
 from agents.learning.schedules import falling_rate
-from agents.mapped import mapped
+from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_vectors
 from agents.settings import check_kind, check_numbers

@@ -21,7 +21,6 @@ from agents.acting import (
     Transition,
     episode_statistics,
 )
-from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
 from agents.envs.wrappers.base import unwrapped
@@ -29,7 +28,7 @@ from agents.learning.credit import AbstractOnlineGradient
 from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_no_refresh
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
-from agents.mapped import mapped
+from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from agents.acting.actor import for_all
 from agents.agent import Metrics
 from agents.learning.losses import masked_mean
 from agents.learning.tape import Sample
 from agents.learning.targets import bootstrapped, polyak
+from agents.mapped import for_all
 from agents.networks import Recurrent
 from agents.networks.continuous import (
     critics,

@@ -1,11 +1,11 @@
 """Experiments by name."""
 
-import difflib
 import importlib
 import pkgutil
 from typing import Any
 
 from agents.experiments import definitions
+from zoo.parts.checks import did_you_mean
 
 
 def names() -> tuple[str, ...]:
@@ -21,7 +21,6 @@ def load(name: str) -> Any:
     `ValueError` for a name that there is not.
     """
     if name not in names():
-        near = difflib.get_close_matches(name, names(), 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, names())
         raise ValueError(f"`name` (={name!r}) must be one of {', '.join(names())}.{hint}")
     return importlib.import_module(f"{definitions.__name__}.{name}").EXPERIMENT

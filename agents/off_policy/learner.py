@@ -14,12 +14,11 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import AbstractBehavior, Transition, episode_statistics
-from agents.acting.actor import for_all, side_by_side
 from agents.acting.values import Recorded
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import episode_steps, needs_previous_action
 from agents.learning.tape import Sample, Tape, sample_episodes, sample_segments
-from agents.mapped import mapped
+from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.settings import check_numbers
 from zoo.parts.checks import check_counts
@@ -261,10 +260,15 @@ class AbstractOffPolicy(AbstractAgent):
             _, metrics = jax.eval_shape(learn_all, learner)
             return learner, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
 
+        def learn_of_episodes(learner: Any) -> tuple[Any, Metrics]:
+            # A choice, because seeds side by side share conditions, and none may learn because
+            # another has something to learn from.
+            is_there = jnp.sum(tapes.episodes) > 0
+            choose = lambda new, old: jnp.where(is_there, new, old)  # noqa: E731
+            return jax.tree.map(choose, learn_all(learner), wait(learner))
+
         done = self.steps_before(iteration) + self.steps_per_iteration
-        # Of a tape nothing can be drawn before an episode has ended.
-        ready = (done > self.warm_up) & (jnp.sum(tapes.episodes) > 0)
-        return jax.lax.cond(for_all(ready), learn_all, wait, learner)
+        return jax.lax.cond(for_all(done > self.warm_up), learn_of_episodes, wait, learner)
 
     def _drawn(self, tapes: Tape, key: Array) -> Sample:
         if self.sampling == "tape":

@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, Int, PyTree
 
 import zoo
 from agents.acting import AbstractBehavior, ActorState, Transition, episode_statistics
-from agents.acting.actor import side_by_side
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.learning.gradients import (
@@ -25,6 +24,7 @@ from agents.learning.gradients import (
 )
 from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
+from agents.mapped import side_by_side
 from agents.networks import Recurrent, sparse_recurrent
 from agents.settings import check_kind, check_numbers
 from zoo.parts.checks import check_counts

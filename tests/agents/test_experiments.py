@@ -208,7 +208,7 @@ def test_what_cannot_be_judged_is_refused():
         dataclasses.replace(TINY, kind="cost", tune={})
     with pytest.raises(ValueError, match=r"`scales` \(=\['small'\]\) of 'tiny' must have quick"):
         dataclasses.replace(TINY, scales={"small": Scale(1, 1)})
-    with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*'staleness'"):
+    with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*Did you mean staleness"):
         experiments.load("stalenes")
 
 

@@ -76,7 +76,7 @@ class CTRNN(AbstractDenseCell):
         self.w = linear_weights(keys[0], (hidden, 1, signals(inputs, time_step)), hidden)
         self.u = linear_weights(keys[1], (hidden, 1, hidden), hidden)
         self.b = linear_weights(keys[2], (hidden, 1), hidden)
-        self.tau_log = time_constants(keys[3], hidden, tau_min, tau_max)
+        self.tau_log = time_constants(keys[3], hidden, tau_min=tau_min, tau_max=tau_max)
         self.inputs, self.hidden = inputs, hidden
         self.time_step, self.unfolds, self.solver = time_step, unfolds, solver
         self.sensitivity = sensitivity

@@ -73,7 +73,7 @@ class LTC(AbstractDenseCell):
         self.u = linear_weights(keys[1], (hidden, 1, hidden), hidden)
         self.b = linear_weights(keys[2], (hidden, 1), hidden)
         self.a = jax.random.normal(keys[3], (hidden,))
-        self.tau_log = time_constants(keys[4], hidden, tau_min, tau_max)
+        self.tau_log = time_constants(keys[4], hidden, tau_min=tau_min, tau_max=tau_max)
         self.inputs, self.hidden = inputs, hidden
         self.time_step, self.unfolds, self.sensitivity = time_step, unfolds, sensitivity
 

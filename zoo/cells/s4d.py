@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes, discretize, to_complex
+from zoo.parts import Linear, check_sizes, discretize, time_constants, to_complex
 from zoo.registry import register
 
 
@@ -63,11 +63,6 @@ class S4D(AbstractTwoAxisCell):
         - `step_min`, `step_max`: log Δ starts uniform between their logarithms.
         """
         check_sizes(inputs=inputs, hidden=hidden, states=states)
-        if not 0 < step_min <= step_max:
-            raise ValueError(
-                f"`step_min` (={step_min}) and `step_max` (={step_max}) must obey "
-                "0 < step_min <= step_max."
-            )
         n = jnp.arange(states) * 1.0
         frequencies = {
             "lin": math.pi * n,
@@ -79,9 +74,7 @@ class S4D(AbstractTwoAxisCell):
         self.project = jax.random.normal(keys[0], (hidden, inputs)) / math.sqrt(inputs)
         self.decay_log = jnp.full((hidden, states), math.log(0.5), float)
         self.frequency = jnp.tile(jnp.asarray(frequencies[init], float), (hidden, 1))
-        self.step_log = jax.random.uniform(
-            keys[1], (hidden,), minval=math.log(step_min), maxval=math.log(step_max)
-        )
+        self.step_log = time_constants(keys[1], hidden, step_min=step_min, step_max=step_max)
         self.c_real, self.c_imag = (
             jax.random.normal(k, (hidden, states)) * math.sqrt(0.5) for k in keys[2:4]
         )

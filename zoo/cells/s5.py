@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from zoo.kinds import AbstractTimeInvariantCell
-from zoo.parts import Linear, check_sizes, discretize, to_complex
+from zoo.parts import Linear, check_sizes, discretize, time_constants, to_complex
 from zoo.registry import register
 
 
@@ -68,18 +68,11 @@ class S5(AbstractTimeInvariantCell):
         outputs = hidden if outputs is None else outputs
         check_sizes(inputs=inputs, hidden=hidden, outputs=outputs)
         discretize(discretization, jnp.ones(()), jnp.ones(()))
-        if not 0 < step_min <= step_max:
-            raise ValueError(
-                f"`step_min` (={step_min}) and `step_max` (={step_max}) must obey "
-                "0 < step_min <= step_max."
-            )
         keys = jax.random.split(key, 6)
         eigenvalues, vectors = _hippo(2 * hidden)
         self.decay_log = jnp.log(-jnp.asarray(np.real(eigenvalues)))
         self.frequency = jnp.asarray(np.imag(eigenvalues))
-        self.step_log = jax.random.uniform(
-            keys[0], (hidden,), minval=math.log(step_min), maxval=math.log(step_max)
-        )
+        self.step_log = time_constants(keys[0], hidden, step_min=step_min, step_max=step_max)
         b = jax.random.normal(keys[1], (2 * hidden, inputs)) / math.sqrt(inputs)
         b = jnp.asarray(vectors.conj().T) @ b
         c = jax.random.normal(keys[2], (outputs, 2 * hidden)) / math.sqrt(2 * hidden)

@@ -1,5 +1,7 @@
 """Checks of sizes and counts: an error names the setting, its value and the rule."""
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,12 @@ def keys_of_a_head(inputs: int, hidden: int, keys: int | None, heads: int) -> in
     keys = hidden // heads if keys is None else keys
     check_sizes(keys=keys)
     return keys
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask for the nearest of the names there are, behind an error; nothing where none is near."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 def shown(value: Any, width: int = 60) -> str:

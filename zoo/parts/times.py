@@ -47,20 +47,23 @@ def signal_and_time(
     return x, jnp.asarray(time_step, x.dtype)
 
 
-def time_constants(
-    key: Array, hidden: int, tau_min: float, tau_max: float
-) -> Float[Array, " hidden"]:
-    """Logarithms of time constants, uniform between those of `tau_min` and `tau_max`.
+def time_constants(key: Array, count: int, **bounds: float) -> Float[Array, " count"]:
+    """Logarithms of times, such as time constants and steps, uniform between those of two bounds.
+
+    **Arguments:**
+
+    - `bounds`: the least and the greatest time, by the names that an error calls them.
 
     **Raises:**
 
-    `ValueError` unless `0 < tau_min <= tau_max`.
+    `ValueError` unless the least is above 0 and no more than the greatest.
     """
-    if not 0 < tau_min <= tau_max:
+    (least, low), (greatest, high) = bounds.items()
+    if not 0 < low <= high:
         raise ValueError(
-            f"`tau_min` (={tau_min}) and `tau_max` (={tau_max}) must obey 0 < tau_min <= tau_max."
+            f"`{least}` (={low}) and `{greatest}` (={high}) must obey 0 < {least} <= {greatest}."
         )
-    return jax.random.uniform(key, (hidden,), minval=math.log(tau_min), maxval=math.log(tau_max))
+    return jax.random.uniform(key, (count,), minval=math.log(low), maxval=math.log(high))
 
 
 def step_biases(key: Array, count: int) -> Float[Array, " count"]:

@@ -48,7 +48,9 @@ def table_rows(space: Any) -> int:
         return space.n
     if isinstance(space, MultiDiscrete):
         return math.prod(space.nvec)
-    raise TypeError(f"`env` must have observations in a table, but they are {space!r}.")
+    raise TypeError(
+        f"`env` must have Discrete or MultiDiscrete observations, but they are {space!r}."
+    )
 
 
 def table_shape(environment: tuple[Any, Any]) -> tuple[int, int]:

@@ -98,7 +98,7 @@ COMMANDS = [
     (f"{TABULAR} --initial-value inf", "--initial-value (=inf) must be a number, finite"),
     (f"{TABULAR} --rollout-length 0", "--rollout-length (=0) must be a whole number of at le"),
     (f"{TABULAR} --rule q_learning --traces true_online", "needs rule 'sarsa'"),
-    ("train --algorithm tabular --env CartPole-v1 --out {new}", "must be Discrete or Multi"),
+    ("train --algorithm tabular --env CartPole-v1 --out {new}", "must have Discrete or Multi"),
     ("train --algorithm dqn --env Pendulum-v1 --out {new}", "must have Discrete actions"),
     ("train --algorithm sac --env RepeatFirst --out {new}", "must have actions in a"),
     ("train --algorithm dqn --env RepeatFirst --out {new} --tapes 3", "--batch-steps (=1000) mu"),

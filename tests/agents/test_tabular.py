@@ -153,7 +153,7 @@ def test_every_observation_has_its_row(space):
             TypeError,
             "CartPole-v1",
             {},
-            r"`env` must have observations in a table, but .* Box",
+            r"`env` must have Discrete or MultiDiscrete observations",
         ),
         (TypeError, "Pendulum-v1", {}, r"`env` must have Discrete actions, but they are Box"),
         (ValueError, "MemoryS7", {}, r"`env` has \d+ observations times 7 actions, which must be"),

@@ -16,6 +16,7 @@ import tyro
 
 import agents
 import zoo
+from agents.learning.schedules import iterations_of
 from agents.running.curves import learning_curve
 from agents.running.scalars import read_scalars
 
@@ -106,7 +107,7 @@ def compare(name: str, what: Comparison, options: Options) -> dict[str, np.ndarr
         for memory in (what.memory, zoo.spec("mlp", hidden=what.memory.hidden)):
             agent = what.kind(**what.settings, memory=memory)
             steps = options.steps or what.steps
-            iterations = -(-steps // agent.steps_per_iteration)
+            iterations = iterations_of(steps, agent.steps_per_iteration)
             runs[memory.name] = Path(folder) / memory.name
             result = agents.train(
                 agent,

@@ -60,12 +60,7 @@ def nonlinear(
 
     `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
-    begin = check_recurrence(state, xs, begin, initial, coupling)
-    time = check_steps("xs", xs)
-    if states is not None and check_steps("states", states) != time:
-        raise ValueError(
-            f"`states` (of {check_steps('states', states)} steps) must be those of all {time}."
-        )
+    begin = check_recurrence(state, xs, begin, initial, coupling, states)
     initial = None if begin is None else jax.lax.stop_gradient(initial)
     parameters, state, xs, begin, initial, states = vary_together(
         parameters, state, xs, begin, initial, states
@@ -80,13 +75,13 @@ def nonlinear(
 
 
 def check_recurrence(
-    state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str
+    state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str, states: PyTree = None
 ) -> Array | None:
     """Check what `nonlinear` and `newton` are given.
 
     **Arguments:**
 
-    - `state`, `xs`, `begin`, `initial`, `coupling`: as given.
+    - `state`, `xs`, `begin`, `initial`, `coupling`, `states`: as given.
 
     **Returns:**
 
@@ -103,6 +98,9 @@ def check_recurrence(
         begin = check_begin(begin, time)
         if initial is None:
             raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
+    known = time if states is None else check_steps("states", states)
+    if known != time:
+        raise ValueError(f"`states` (of {known} steps) must be those of all {time}.")
     leaves = jax.tree.leaves(state)
     shapes = [leaf.shape for leaf in leaves]
     if coupling == "units" and len(set(shapes)) > 1:

@@ -62,8 +62,9 @@ def _prove(options: argparse.Namespace) -> int:
     lines: list[str] = [*_HEAD]
     for name, chosen in rows:
         settings = parse_options(chosen, "`option`")
-        for taken in {"inputs", "hidden", "key"} & settings.keys():
-            raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
+        for taken in ("inputs", "hidden", "key"):
+            if taken in settings:
+                raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
         make = partial(make_by_name(name), **settings)
         started = time.perf_counter()
         report = zoo.prove(

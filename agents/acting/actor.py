@@ -147,8 +147,9 @@ class Actor(eqx.Module):
         step = on_each_device(
             lambda _, *now: mapped(self.env.step, (0, 0, 0, None))(*now, self.params)
         )
+        taken = clipped(self.env.action_space(self.params), action)
         observation, env_state, reward, terminated, truncated, info = step(
-            (), keys, state.env_state, self._legal(action)
+            (), keys, state.env_state, taken
         )
         reward = reward.astype(jnp.float32)
         final = Inputs(
@@ -212,10 +213,6 @@ class Actor(eqx.Module):
             lambda x, end: jnp.concatenate([x, end[None]]), starts, state.memory
         )
         return state, rollout, memories
-
-    def _legal(self, action):
-        space = self.env.action_space(self.params)
-        return mapped(lambda one: clipped(space, one))(action)
 
 
 def episode_statistics(rollout: Transition) -> dict[str, Float[Array, ""]]:

@@ -2,7 +2,7 @@
 
 from agents.algorithms.dqn import DQN
 from agents.algorithms.ideal_policy_iteration import IdealPolicyIteration
-from agents.algorithms.names import agent_class, name_of, names, register
+from agents.algorithms.names import agent_class, configuration, name_of, names, register
 from agents.algorithms.ppo import PPO
 from agents.algorithms.pqn import PQN
 from agents.algorithms.r2ac import R2AC
@@ -28,6 +28,7 @@ __all__ = [
     "Tabular",
     "TabularActorCritic",
     "agent_class",
+    "configuration",
     "name_of",
     "names",
     "register",

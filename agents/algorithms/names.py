@@ -17,6 +17,7 @@ from agents.algorithms.streaming_td import StreamingTD
 from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
 from agents.algorithms.td3 import TD3
+from agents.settings import to_plain
 from zoo.parts.checks import did_you_mean
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
@@ -88,6 +89,16 @@ def agent_class(name: str) -> type[AbstractAgent]:
         hint = did_you_mean(str(name), _AGENTS)
         raise ValueError(f"`algorithm` (={name!r}) must be one of {', '.join(names())}.{hint}")
     return _AGENTS[name]
+
+
+def configuration(agent: AbstractAgent, *, seeds: int, seed: int) -> dict[str, Any]:
+    """Return what a run's folder must hold to be one of this agent and of these seeds."""
+    return {
+        "algorithm": name_of(type(agent)),
+        "agent": to_plain(agent),
+        "seeds": seeds,
+        "seed": seed,
+    }
 
 
 def name_of(kind: type[AbstractAgent], *, default: str | None = None) -> str:

@@ -119,10 +119,10 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
 
     `RunFolderError` if it holds another one.
     """
-    from agents.algorithms import name_of
+    from agents.algorithms import configuration
+    from agents.learning.schedules import iterations_of
     from agents.running.checkpoint import CheckpointError, differences, progress_of, read_header
     from agents.running.folder import CHECKPOINT, PICTURE, RunFolderError
-    from agents.settings import to_plain
     from zoo.parts.checks import check_counts
 
     check_counts(1, steps=run.steps, seeds=run.seeds, evaluation_episodes=run.evaluation_episodes)
@@ -134,11 +134,12 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
         done = progress_of(path, header.progress)
     except CheckpointError:
         return False  # the run itself says what is wrong with it, and the others go on
-    wanted: dict[str, Any] = {"algorithm": name_of(type(agent)), "agent": to_plain(agent)}
-    wanted |= {"seeds": run.seeds, "seed": run.seed}
+    wanted = configuration(agent, seeds=run.seeds, seed=run.seed)
     differing = differences(header.config, {**header.config, **wanted})
     if differing:
         listed = "\n".join(f"  {line}" for line in differing)
         raise RunFolderError(f"{folder} holds a run of other settings:\n{listed}")
     # The picture is the last file that a run writes.
-    return done >= -(-run.steps // agent.steps_per_iteration) and (folder / PICTURE).exists()
+    return (
+        done >= iterations_of(run.steps, agent.steps_per_iteration) and (folder / PICTURE).exists()
+    )

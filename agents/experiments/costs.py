@@ -9,6 +9,7 @@ import numpy as np
 from agents.agent import AbstractAgent
 from agents.experiments.experiment import Experiment, Scale
 from agents.experiments.results import Row
+from agents.learning.schedules import iterations_of
 
 
 def cost_rows(experiment: Experiment, size: Scale, say: Callable[[str], None]) -> list[Row]:
@@ -35,7 +36,9 @@ def cost_rows(experiment: Experiment, size: Scale, say: Callable[[str], None]) -
         say(f"{environment}: {size.seeds} measurements of {size.steps:,} steps")
         agents = {v: experiment.agent(environment, v, {}) for v in experiment.variants}
         programs = {v: _Program(agent) for v, agent in agents.items()}
-        turns = {v: -(-size.steps // agent.steps_per_iteration) for v, agent in agents.items()}
+        turns = {
+            v: iterations_of(size.steps, agent.steps_per_iteration) for v, agent in agents.items()
+        }
         for number in range(size.seeds):
             found = {variant: [] for variant in agents}
             for turn in range(max(turns.values())):

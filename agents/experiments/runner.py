@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from agents.agent import AbstractAgent
-from agents.algorithms import name_of
+from agents.algorithms import configuration
 from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Scale, Settings
 from agents.experiments.results import RESULTS, Row, diverged_rows, rows_of, write_rows
+from agents.learning.schedules import iterations_of
 from agents.running.checkpoint import progress_of, read_header
 from agents.running.curves import learning_curve
 from agents.running.errors import TrainingDiverged
 from agents.running.folder import CHECKPOINT, check_folder, folder_name
 from agents.running.progress import Show
 from agents.running.train import train
-from agents.settings import to_plain
 from zoo.annotations import checked
 
 REPORTED, TUNING = 0, 1_000_000  # roots of randomness
@@ -130,7 +130,7 @@ def complete(
 
     Whether it came to its end; `False` where it diverged, which `say` is told.
     """
-    if _done(folder) >= -(-steps // agent.steps_per_iteration):
+    if _done(folder) >= iterations_of(steps, agent.steps_per_iteration):
         check_run(agent, folder, seeds, seed)
     else:
         say(f"{where}: {steps:,} steps, {seeds} seeds")
@@ -154,9 +154,8 @@ def complete(
 def check_run(agent: AbstractAgent, folder: Path, seeds: int, seed: int) -> None:
     """Raise `RunFolderError`, a `ValueError`, where a folder's run is of another agent or seeds."""
     stored = read_header(folder / CHECKPOINT).config
-    asked = {"algorithm": name_of(type(agent)), "agent": to_plain(agent)}
-    seeded = {"seeds": seeds, "seed": seed}
-    check_folder(folder, stored, {**stored, **asked, **seeded}, resume=True)
+    asked = configuration(agent, seeds=seeds, seed=seed)
+    check_folder(folder, stored, {**stored, **asked}, resume=True)
 
 
 def _tuned(

@@ -52,10 +52,12 @@ def check_vectors(action_space: Any, env_name: str) -> None:
 
 
 def clipped(action_space: Any, action: Array) -> Array:
-    """Return what an environment is given for an action: in a `Box` the nearest inside of it."""
-    if isinstance(action_space, spaces.Box):
-        return jnp.clip(action, action_space.low, action_space.high)
-    return action
+    """Return what an environment is given for actions, with any leading axes: in a `Box` the
+    nearest inside of it."""
+    if not isinstance(action_space, spaces.Box):
+        return action
+    bounds = (jnp.broadcast_to(x, action.shape) for x in (action_space.low, action_space.high))
+    return jnp.clip(action, *bounds)
 
 
 def is_bounded(space: Any) -> bool:

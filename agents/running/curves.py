@@ -112,9 +112,9 @@ def _draw(
     values = smooth(values, smoothing)
     mean, low, high = spread(values)
     count = values.shape[1]
-    # As it is: matplotlib reads formulas between dollars, and hides what begins with a line.
-    plain = f"{' ' * label.startswith('_')}{label}".replace("$", r"\$")
-    name = f"{plain} ({f'{count} seeds' if count > 1 else '1 seed'})"
+    # matplotlib hides the names that begin with a line.
+    shown_label = " " * label.startswith("_") + _as_it_is(label)
+    name = f"{shown_label} ({f'{count} seeds' if count > 1 else '1 seed'})"
     marker = "o" if len(steps) == 1 else None
     axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
     if count > 1:
@@ -149,4 +149,9 @@ def _decorate(
         title_fontsize=9,
         alignment="left",
     )
-    axes.set_title(title.replace("$", r"\$"), fontsize=12)
+    axes.set_title(_as_it_is(title), fontsize=12)
+
+
+def _as_it_is(text: str) -> str:
+    """A text for matplotlib, which reads what stands between dollars as a formula."""
+    return text.replace("$", r"\$")

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from agents.agent import AbstractAgent
-from agents.algorithms import name_of
+from agents.algorithms import configuration
+from agents.learning.schedules import iterations_of
 from agents.running.checkpoint import load, progress_of, read_header
 from agents.running.devices import Devices, runs_on_the_host
 from agents.running.folder import CHECKPOINT, check_folder, sole_writer
@@ -22,7 +23,7 @@ from agents.running.progress import Show, say
 from agents.running.saving import Checkpoints, saver
 from agents.running.scalars import read_scalars
 from agents.running.tracking import Tracker, Tracking
-from agents.settings import check_seed, to_plain
+from agents.settings import check_seed
 from zoo.annotations import checked
 from zoo.parts.checks import check_counts
 
@@ -143,7 +144,7 @@ def train(
     check_counts(1, **{name: x for name, x in rhythms.items() if x is not None})
     check_counts(0, **({} if evaluate_every is None else {"evaluate_every": evaluate_every}))
     check_seed(seed=seed)
-    folder, total = Path(out), -(-steps // agent.steps_per_iteration)
+    folder, total = Path(out), iterations_of(steps, agent.steps_per_iteration)
     if drop_scalars and not resume:
         raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")
     if resume and runs_on_the_host(agent.environment[0]):
@@ -160,10 +161,7 @@ def train(
     if log_every is None:
         log_every = _rhythm(before, "log_every", -(-total // _MOST_LOGGED))
     config = {
-        "algorithm": name_of(type(agent)),
-        "agent": to_plain(agent),
-        "seeds": seeds,
-        "seed": seed,
+        **configuration(agent, seeds=seeds, seed=seed),
         "evaluate_every": evaluate_every,
         "evaluation_episodes": evaluation_episodes,
         "log_every": log_every,

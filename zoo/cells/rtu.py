@@ -173,9 +173,8 @@ class NonlinearRTU(AbstractDiagonalCell):
         return 2 * self.hidden
 
     def init_state(self) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
-        return jnp.zeros(self.hidden, self.parameters.w1.dtype), jnp.zeros(
-            self.hidden, self.parameters.w1.dtype
-        )
+        dtype = self.parameters.w1.dtype
+        return jnp.zeros(self.hidden, dtype), jnp.zeros(self.hidden, dtype)
 
     def update(self, state, x: Float[Array, " inputs"]):
         """`(h1', h2')`."""

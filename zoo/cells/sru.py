@@ -56,9 +56,8 @@ class SRU(AbstractDiagonalCell):
         self.inputs, self.hidden = inputs, hidden
 
     def init_state(self) -> Cells:
-        return jnp.zeros(self.hidden, self.v_forget.dtype), jnp.zeros(
-            self.hidden, self.v_forget.dtype
-        )
+        dtype = self.v_forget.dtype
+        return jnp.zeros(self.hidden, dtype), jnp.zeros(self.hidden, dtype)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -122,23 +122,6 @@ def abstract_memory(recipe: zoo.Spec) -> zoo.AbstractMemory:
     `ValueError` for an option's value that the cell does not take.
     """
     return eqx.filter_eval_shape(recipe.build, recipe.hidden, jax.random.key(0))
-
-
-def check_seed(**seeds: int) -> None:
-    """Raise `ValueError` for a seed that is not of 32 bits: beyond, seeds give the same numbers."""
-    for name, value in seeds.items():
-        if not 0 <= value < 2**32:
-            raise ValueError(
-                f"`{name}` (={shown(value)}) must be a whole number from 0 to {2**32 - 1}."
-            )
-
-
-def check_numbers(rule: str, holds: Callable[[Any], bool], **numbers: Any) -> None:
-    """Raise `ValueError` for the first number that does not hold, with the rule behind "must
-    be"."""
-    for name, value in numbers.items():
-        if not holds(value):
-            raise ValueError(f"`{name}` (={value}) must be {rule}.")
 
 
 def check_kind(kind: type, rule: str, **settings: Any) -> None:

@@ -66,8 +66,8 @@ def outer_products(
 
     **Raises:**
 
-    `ValueError` where there are no steps, or a length is no power of two; `TypeError` for a `begin`
-    that is not boolean.
+    `ValueError` where there are no steps, shapes do not fit, or a length is no power of two;
+    `TypeError` for a `begin` that is not boolean.
     """
     return _by_heads(queries, keys, values, None, state, log_decay, begin, length)
 
@@ -105,8 +105,8 @@ def delta_rule(
 
     **Raises:**
 
-    `ValueError` where there are no steps, or a length is no power of two; `TypeError` for a `begin`
-    that is not boolean.
+    `ValueError` where there are no steps, shapes do not fit, or a length is no power of two;
+    `TypeError` for a `begin` that is not boolean.
     """
     return _by_heads(queries, keys, values, rates, state, log_decay, begin, length)
 
@@ -115,6 +115,7 @@ def _by_heads(q, k, v, rates, state, log_decay, begin, length):
     if length < 1 or length & (length - 1):
         raise ValueError(f"`length` (={length}) must be a power of two.")
     check_steps("keys", k)
+    _check_shapes(q, k, v, rates, state, log_decay)
     if begin is not None:
         begin = check_begin(begin, len(k))
     # A sequence shorter than two chunks is cut into shorter ones: most of a long one would be idle.
@@ -124,6 +125,21 @@ def _by_heads(q, k, v, rates, state, log_decay, begin, length):
     for _ in range(k.ndim - 2):
         run = jax.vmap(run, (1, 1, 1, 1, 1, None, 0), (0, 1))
     return run(q, k, v, rates, log_decay, begin, state)
+
+
+def _check_shapes(q, k, v, rates, state, log_decay):
+    steps, width = k.shape[:-1], k.shape[-1]
+    allowed = [
+        ("queries", q, [k.shape]),
+        ("values", v, [(*steps, v.shape[-1])]),
+        ("rates", rates, [steps]),
+        ("state", state, [(*steps[1:], width, v.shape[-1])]),
+        ("log_decay", log_decay, [(*steps, 1), k.shape]),
+    ]
+    for name, x, shapes in allowed:
+        if x is not None and x.shape not in shapes:
+            rule = " or ".join(map(str, shapes))
+            raise ValueError(f"`{name}` (shape {x.shape}) must have the shape {rule}.")
 
 
 def _run(length, q, k, v, rates, log_decay, begin, state):

@@ -89,6 +89,8 @@ def linear(
             )
         begin = begin.reshape(begin.shape + (1,) * (b.ndim - begin.ndim))
     a, b = a.astype(dtype), b.astype(dtype)
+    if b.size == 0:  # no channels
+        return b
     if b.shape[0] == 1:
         # One step is not a loop: written out, it fuses with what is around it, and autodiff of it
         # is as good as an adjoint.

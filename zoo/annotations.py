@@ -1,8 +1,8 @@
 """Values checked against annotations: options of cells, settings of agents, arguments of functions.
 
-What is looked at are numbers, texts, choices among words, sequences of such, and classes. An error
-names the setting, its value and the rule: `TypeError` where the value is of another kind, else
-`ValueError`.
+What is looked at are numbers and their bounds, texts, choices among words, sequences of such, and
+classes. An error names the setting, its value and the rule: `TypeError` where the value is of
+another kind, else `ValueError`.
 """
 
 import dataclasses
@@ -15,12 +15,36 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
+from annotated_types import Ge, Gt, Interval
 
 from rtrl import AbstractSensitivity
 from zoo.kinds.choices import SENSITIVITIES, why_not
 from zoo.parts.checks import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+MOST = 2**31 - 1  # what JAX's usual integers hold
+
+Count = Annotated[int, Interval(ge=1, le=MOST)]
+"""How many of what there has to be one of."""
+
+Size = Annotated[int, Interval(ge=0, le=MOST)]
+"""How many of what there may be none of."""
+
+Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]
+"""The root of some randomness: beyond, seeds give the same numbers."""
+
+Positive = Annotated[float, Gt(0)]
+"""A number above 0."""
+
+NonNegative = Annotated[float, Ge(0)]
+"""A number of at least 0."""
+
+Share = Annotated[float, Interval(ge=0, le=1)]
+"""A number in [0, 1]."""
+
+StepSize = Annotated[float, Interval(gt=0, le=1)]
+"""A number above 0 and at most 1."""
 
 _WORDS = {
     bool: "True or False",
@@ -38,8 +62,9 @@ def fitted(name: str, value: Any, kind: Any, *, of: str = "") -> Any:
     """Check a value against an annotation, and return it in Python's own types.
 
     Numbers may be NumPy's, a number may be whole where any is asked for, and sequences become
-    tuples. A bool is no number, and neither NaN nor an infinity is one. Annotations of other things
-    allow everything.
+    tuples. A bool is no number, and neither NaN nor an infinity is one. Bounds of a number are
+    those of annotated-types, as in `Count` or `Annotated[float, Gt(0)] | None`. Annotations of
+    other things allow everything.
 
     **Arguments:**
 
@@ -52,9 +77,13 @@ def fitted(name: str, value: Any, kind: Any, *, of: str = "") -> Any:
     `TypeError` or `ValueError` with the setting, the value and the rule.
     """
     found = _fitted(value, kind)
-    if found is not _WRONG:
-        return found
     subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
+    if found is not _WRONG:
+        rule = _broken(found, kind) if isinstance(found, int | float) else None
+        if rule is not None:
+            none = ", or None" if types.NoneType in _types(kind) else ""
+            raise ValueError(f"{subject} must be {rule}{none}.")
+        return found
     value = value.item() if isinstance(value, np.generic) else value
     rule = _said(kind)
     if _is_sensitivity(kind):
@@ -89,7 +118,7 @@ def fit_fields(settings: Any, *, but: Collection[str] = ()) -> None:
 def annotations_of(kind: type) -> dict[str, Any]:
     """Return the annotations of a class's fields; none where they cannot be evaluated."""
     try:
-        return typing.get_type_hints(kind)
+        return typing.get_type_hints(kind, include_extras=True)
     except NameError:  # an annotation of a name that only a type checker knows
         return {}
 
@@ -149,6 +178,37 @@ def _fitted(value: Any, kind: Any) -> Any:
         except TypeError:  # a protocol that cannot be asked
             return value
     return value
+
+
+def _broken(value: int | float, kind: Any) -> str | None:
+    """The rule that a number breaks, in words behind "must be", if its bounds have one."""
+    above, least, below, most = (_bound(kind, name) for name in ("gt", "ge", "lt", "le"))
+    if (
+        (above is None or value > above)
+        and (least is None or value >= least)
+        and (below is None or value < below)
+        and (most is None or value <= most)
+    ):
+        return None
+    if above is below is None and isinstance(value, int):
+        if most not in (None, MOST):
+            return f"a whole number from {least} to {most}"
+        low = most is None or value <= most
+        return f"a whole number of at least {least}" if low else f"at most {most}"
+    if above is below is None and None not in (least, most):
+        return f"in [{least:g}, {most:g}]"
+    words = {"above": above, "at least": least, "below": below, "at most": most}
+    return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
+
+
+def _bound(kind: Any, name: str) -> Any:
+    """The bound of one name in an annotation, or in those among which it lets choose."""
+    if get_origin(kind) is Annotated:
+        found = [getattr(given, name, None) for given in kind.__metadata__]
+    else:
+        kind, arguments = _opened(kind)
+        found = [_bound(one, name) for one in arguments] if kind is Union else []
+    return next((bound for bound in found if bound is not None), None)
 
 
 def _fitted_sequence(value: Any, kind: Any, arguments: tuple[Any, ...]) -> Any:

@@ -9,11 +9,10 @@ import jax
 from jaxtyping import Array
 
 from rtrl import AbstractSensitivity
-from zoo.annotations import checked, fit_fields
+from zoo.annotations import Count, checked, fit_fields
 from zoo.kinds.choices import name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
-from zoo.parts import check_sizes
 from zoo.parts.checks import did_you_mean
 from zoo.stack import Block, Stack, check_credit
 
@@ -163,15 +162,14 @@ class Spec:
     """
 
     name: str
-    hidden: int
-    layers: int = 1
+    hidden: Count
+    layers: Count = 1
     options: dict[str, Any] = field(default_factory=dict)
     credit: str = "layerwise"
 
     def __post_init__(self):
         fit_fields(self)
         known = _parameters(self.name)
-        check_sizes(hidden=self.hidden, layers=self.layers)
         given = {}
         for option, value in self.options.items():
             if option not in known:
@@ -235,7 +233,7 @@ class Spec:
 
 @checked
 def spec(
-    name: str, *, hidden: int, layers: int = 1, credit: str = "layerwise", **options: Any
+    name: str, *, hidden: Count, layers: Count = 1, credit: str = "layerwise", **options: Any
 ) -> Spec:
     """Write the serializable recipe of a memory.
 
@@ -264,9 +262,9 @@ def spec(
 def get(
     name: str,
     *,
-    hidden: int,
-    inputs: int | None = None,
-    layers: int = 1,
+    hidden: Count,
+    inputs: Count | None = None,
+    layers: Count = 1,
     credit: str = "layerwise",
     key: Array | None = None,
     **options: Any,

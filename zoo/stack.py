@@ -93,10 +93,15 @@ class Stack(AbstractMemory):
         **Raises:**
 
         `ValueError` where the widths differ or there is no block, for an unknown `credit`, and for
-        exact credit through cells that approximate theirs.
+        exact credit through cells that approximate theirs; `TypeError` for a cell without a block.
         """
         if not blocks:
             raise ValueError("`blocks` (=()) must hold at least one block.")
+        for block in blocks:
+            if not isinstance(block, Block):
+                raise TypeError(
+                    f"`blocks` must hold zoo.Block(cell), not a {type(block).__name__} by itself."
+                )
         widths = [block.cell.inputs for block in blocks]
         if len(set(widths)) > 1:
             raise ValueError(

@@ -13,8 +13,7 @@ from agents.acting.actor import Actor
 from agents.acting.policy import Policy
 from agents.envs import episode_steps
 from agents.mapped import for_all
-from zoo.annotations import checked
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, checked
 
 
 @checked
@@ -22,9 +21,9 @@ def evaluate(
     actor: Actor,
     policy: Policy,
     *,
-    episodes: int,
+    episodes: Count,
     greedy: bool = True,
-    max_steps: int | None = None,
+    max_steps: Count | None = None,
     key: Array,
 ) -> dict[str, Float[Array, "..."]]:
     """Play `episodes` whole episodes, all at once, one in each of as many environments.
@@ -44,7 +43,6 @@ def evaluate(
 
     `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`.
     """
-    check_counts(1, episodes=episodes, **({} if max_steps is None else {"max_steps": max_steps}))
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     policy = policy.prepared()
     reset_key, key = jax.random.split(key)
@@ -85,8 +83,8 @@ def play(
     policy: Policy | None,
     show: Callable[[Any, Any], None],
     *,
-    episodes: int,
-    steps: int,
+    episodes: Count,
+    steps: Count,
     sample: bool = False,
     key: Array,
 ) -> list[Episode]:
@@ -111,7 +109,6 @@ def play(
 
     `ValueError` or `TypeError` for an argument that breaks its rule.
     """
-    check_counts(1, episodes=episodes, steps=steps)
     # Wrappers and environments of other packages have no step without a reset.
     resets_itself = type(env).step_env is Environment.step_env
 

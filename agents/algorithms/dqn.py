@@ -20,8 +20,7 @@ from agents.learning.targets import bootstrapped, next_action_value, polyak
 from agents.networks import Recurrent, q_network
 from agents.networks.values import check_discrete, value_of
 from agents.off_policy import AbstractOffPolicy
-from agents.settings import check_numbers
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, Share
 
 
 class Learner(eqx.Module):
@@ -60,11 +59,11 @@ class DQN(AbstractOffPolicy):
     """Whether the online network chooses the action that the target network values."""
     dueling: bool = True
     """Whether values are a state's value and the actions' advantages."""
-    epsilon: float = 0.2
+    epsilon: Share = 0.2
     """Share of random actions when learning starts."""
-    epsilon_end: float = 0.01
+    epsilon_end: Share = 0.01
     """The same at the end of its linear fall."""
-    epsilon_steps: int = 200_000
+    epsilon_steps: Count = 200_000
     """Environment steps over which it falls."""
 
     @classmethod
@@ -102,9 +101,6 @@ class DQN(AbstractOffPolicy):
         return {"memoroids": memoroids}
 
     def _check_own(self) -> None:
-        shares = {"epsilon": self.epsilon, "epsilon_end": self.epsilon_end}
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        check_counts(1, epsilon_steps=self.epsilon_steps)
         check_discrete(self.spaces[1], self.env_name)
 
     def network(self, *, key: Array) -> Recurrent:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from agents.acting import Policy
 from agents.acting.tables import ByPreference, Tables, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.settings import check_numbers
+from zoo.annotations import Share, StepSize
 
 MOST_STATES = 2_000
 """The largest game that is enumerated, in states."""
@@ -145,14 +145,12 @@ class IdealPolicyIteration(AbstractAgent):
     Algorithm for Partially Observable Markov Decision Problems", 1995.
     """
 
-    step_size: float = 0.01
+    step_size: StepSize = 0.01
     """ε, how far the policy moves towards the greedy one."""
-    discount: float = 1.0
+    discount: Share = 1.0
     """γ."""
 
     def check(self) -> None:
-        check_numbers("above 0 and at most 1", lambda x: 0 < x <= 1, step_size=self.step_size)
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, discount=self.discount)
         table_shape(self.environment)
         self.game  # noqa: B018 - a random or too large one is told now
 

@@ -26,8 +26,8 @@ from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.mapped import for_all, side_by_side
 from agents.networks import Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_vectors, is_bounded
-from agents.settings import check_kind, check_numbers
-from zoo.parts.checks import check_counts
+from agents.settings import check_kind
+from zoo.annotations import Count, NonNegative, Positive, Share, Size
 
 
 class Learner(eqx.Module):
@@ -73,45 +73,45 @@ class PPO(AbstractAgent):
     """Recipe of the memory, `zoo.spec(...)`."""
     gradient: Gradient = field(default_factory=RTRL)
     """How far credit reaches back: `agents.RTRL(...)`, `agents.TBPTT(...)` or `agents.BPTT()`."""
-    num_envs: int = 64
+    num_envs: Count = 64
     """Environments side by side, for each seed."""
-    rollout_length: int = 128
+    rollout_length: Count = 128
     """Steps in each environment between updates."""
-    epochs: int = 4
+    epochs: Count = 4
     """Passes over a rollout."""
-    minibatches: int = 4
+    minibatches: Count = 4
     """Parts of a rollout in each pass."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Of Adam."""
-    anneal_steps: int | None = None
+    anneal_steps: Count | None = None
     """Environment steps over which the learning rate falls linearly to zero, if it does."""
-    final_clip: float | None = None
+    final_clip: Positive | None = None
     """What `clip` becomes over the same steps, linearly, if it changes."""
-    final_entropy_coefficient: float | None = None
+    final_entropy_coefficient: NonNegative | None = None
     """The same of `entropy_coefficient`."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
-    gae_lambda: float = 0.95
+    gae_lambda: Share = 0.95
     """λ of generalized advantage estimation."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """ε of the clipped policy loss."""
-    value_clip: float | None = None
+    value_clip: Positive | None = None
     """The same for the value loss, if any, around the value when the rollout was collected."""
     targets: Literal["stale", "fresh"] = "stale"
     """Whether a rollout keeps its advantages and value targets, or every pass after the first makes
     them anew of the values of then, from the carries of that pass."""
-    entropy_coefficient: float = 0.01
+    entropy_coefficient: NonNegative = 0.01
     """Weight of the policy's entropy."""
-    value_coefficient: float = 0.5
+    value_coefficient: NonNegative = 0.5
     """Weight of the value loss."""
-    max_grad_norm: float = 0.5
+    max_grad_norm: Positive = 0.5
     """Gradients are scaled down to this norm."""
-    encoder_size: int = 64
+    encoder_size: Size = 64
     """Width of the layer in front of the memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
     weights once for each unit of the memory."""
-    head_size: int = 64
+    head_size: Size = 64
     """Width of the hidden layer of actor and critic; 0 for none."""
     activation: Literal["relu", "tanh"] = "relu"
     """Of encoder and hidden layers."""
@@ -127,29 +127,18 @@ class PPO(AbstractAgent):
     """Whether observations are normalized by running statistics."""
     normalize_reward: bool = False
     """Whether rewards are scaled by running statistics of the return."""
-    staleness_every: int = 0
+    staleness_every: Size = 0
     """Iterations between measurements of how stale the stored carries are, as the cosine of the
     memory's gradient with them and with fresh ones; 0 for none."""
 
     def check(self) -> None:
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches"))
-        check_counts(0, **given("encoder_size", "head_size", "staleness_every"))
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "gae_lambda"))
-        positive = given("learning_rate", "clip", "max_grad_norm")
-        check_numbers("above 0", lambda x: x > 0, **positive)
-        optional = given("value_clip", "anneal_steps", "final_clip")
-        check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
-        falling = given("final_clip", "final_entropy_coefficient")
-        if self.anneal_steps is None:
-            rule = "None without `anneal_steps`"
-            check_numbers(rule, lambda x: x is None, **falling)
-        check_numbers("at least 0, or None", lambda x: x is None or x >= 0, **falling)
-        weights = given("entropy_coefficient", "value_coefficient")
-        check_numbers("at least 0", lambda x: x >= 0, **weights)
+        for name in ("final_clip", "final_entropy_coefficient"):
+            value = getattr(self, name)
+            if value is not None and self.anneal_steps is None:
+                raise ValueError(f"`{name}` (={value}) must be None without `anneal_steps`.")
         check_vectors(self.spaces[1], self.env_name)
         segments = self.num_envs * self.rollout_length // self._segment
         check_minibatches(self.minibatches, segments)

@@ -24,8 +24,8 @@ from agents.learning.segments import to_segments
 from agents.mapped import side_by_side
 from agents.networks import Inputs, Recurrent, q_network
 from agents.networks.values import check_discrete, value_of
-from agents.settings import check_kind, check_numbers
-from zoo.parts.checks import check_counts
+from agents.settings import check_kind
+from zoo.annotations import Count, Positive, Share, Size
 
 
 class Learner(eqx.Module):
@@ -76,38 +76,38 @@ class PQN(AbstractAgent):
     """Recipe of the memory, `zoo.spec(...)`."""
     gradient: Gradient = field(default_factory=RTRL)
     """How far credit reaches back: `agents.RTRL(...)`, `agents.TBPTT(...)` or `agents.BPTT()`."""
-    num_envs: int = 64
+    num_envs: Count = 64
     """Environments side by side, for each seed."""
-    rollout_length: int = 128
+    rollout_length: Count = 128
     """Steps in each environment between updates."""
-    epochs: int = 4
+    epochs: Count = 4
     """Passes over a rollout."""
-    minibatches: int = 4
+    minibatches: Count = 4
     """Parts of a rollout in each pass."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Of rectified Adam."""
-    anneal_steps: int | None = None
+    anneal_steps: Count | None = None
     """Environment steps over which the learning rate falls linearly to zero, if it does."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
-    trace_decay: float = 0.65
+    trace_decay: Share = 0.65
     """λ of the returns."""
-    epsilon: float = 1.0
+    epsilon: Share = 1.0
     """Share of random actions at the start."""
-    epsilon_end: float = 0.05
+    epsilon_end: Share = 0.05
     """The same at the end of its linear fall."""
-    epsilon_steps: int = 200_000
+    epsilon_steps: Count = 200_000
     """Environment steps over which it falls."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: Positive = 10.0
     """Gradients are scaled down to this norm."""
-    encoder_size: int = 64
+    encoder_size: Size = 64
     """Width of the layer in front of the memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
     weights once for each unit of the memory."""
-    head_size: int = 64
+    head_size: Count = 64
     """Width of the hidden layers behind the memory."""
-    head_layers: int = 1
+    head_layers: Size = 1
     """Hidden layers behind the memory."""
     layer_norm: bool = True
     """Whether the layers around the memory are normalized, without parameters."""
@@ -121,16 +121,7 @@ class PQN(AbstractAgent):
     def check(self) -> None:
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length", "epochs", "minibatches", "head_size"))
-        check_counts(1, **given("epsilon_steps"))
-        check_counts(0, **given("encoder_size", "head_layers"))
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
-        shares = given("discount", "trace_decay", "epsilon", "epsilon_end")
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm"))
-        optional = given("anneal_steps")
-        check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
         segments = self.steps_per_iteration // self._segment
         check_minibatches(self.minibatches, segments)
         check_discrete(self.spaces[1], self.env_name)

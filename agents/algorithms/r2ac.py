@@ -21,8 +21,8 @@ from agents.learning.schedules import falling_rate
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_vectors
-from agents.settings import check_kind, check_numbers
-from zoo.parts.checks import check_counts
+from agents.settings import check_kind
+from zoo.annotations import Count, NonNegative, Positive, Share, Size
 
 
 class Learner(eqx.Module):
@@ -79,37 +79,37 @@ class R2AC(AbstractAgent):
     gradient: Gradient = field(default_factory=lambda: RTRL(segment=None))
     """How far credit reaches back: `agents.RTRL(...)`, `agents.TBPTT(...)` or `agents.BPTT()`. By
     default RTRL with the unroll for a segment."""
-    num_envs: int = 32
+    num_envs: Count = 32
     """Environments side by side, for each seed."""
-    unroll_length: int = 10
+    unroll_length: Count = 10
     """Steps in each environment between updates, M: of returns, and of backpropagation."""
-    lag: int = 0
+    lag: Size = 0
     """Updates by which the actors are behind the learner."""
-    learning_rate: float = 6e-4
+    learning_rate: Positive = 6e-4
     """Of RMSProp. The loss is a sum over time and environments: so is the gradient."""
-    anneal_steps: int | None = None
+    anneal_steps: Count | None = None
     """Environment steps over which the learning rate falls linearly to zero, if it does."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
-    max_ratio: float = 1.0
+    max_ratio: Positive = 1.0
     """Where V-trace clips the ratios that weigh an error, ρ."""
-    max_trace: float = 1.0
+    max_trace: Positive = 1.0
     """Where V-trace clips the ratios that carry errors back, c."""
-    entropy_coefficient: float = 0.01
+    entropy_coefficient: NonNegative = 0.01
     """Weight of the policy's entropy."""
-    value_coefficient: float = 0.5
+    value_coefficient: NonNegative = 0.5
     """Weight of the value loss."""
-    max_grad_norm: float = 40.0
+    max_grad_norm: Positive = 40.0
     """Gradients are scaled down to this norm."""
-    reward_clip: float | None = 1.0
+    reward_clip: Positive | None = 1.0
     """Rewards are clipped to ± this, to learn from and as an input; `None` for as they are."""
-    encoder_size: int = 0
+    encoder_size: Size = 0
     """Width of the layer in front of the memory; 0 for none, so that RTRL's gradient is exact for
     everything."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
     weights once for each unit of the memory."""
-    head_size: int = 0
+    head_size: Size = 0
     """Width of the hidden layer of actor and critic; 0 for none."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
@@ -119,17 +119,7 @@ class R2AC(AbstractAgent):
     def check(self) -> None:
         choice = "a choice, such as agents.RTRL(segment=8)"
         check_kind(AbstractGradient, choice, gradient=self.gradient)
-        check_counts(1, num_envs=self.num_envs, unroll_length=self.unroll_length)
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(0, **given("lag", "encoder_size", "head_size"))
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, discount=self.discount)
-        positive = given("learning_rate", "max_ratio", "max_trace", "max_grad_norm")
-        check_numbers("above 0", lambda x: x > 0, **positive)
-        optional = given("anneal_steps", "reward_clip")
-        check_numbers("above 0, or None", lambda x: x is None or x > 0, **optional)
-        weights = given("entropy_coefficient", "value_coefficient")
-        check_numbers("at least 0", lambda x: x >= 0, **weights)
         check_no_refresh(self.gradient)
         check_vectors(self.spaces[1], self.env_name)
         self._segment  # noqa: B018 - segments that do not fit are told now

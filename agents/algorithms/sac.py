@@ -20,7 +20,7 @@ from agents.networks.continuous import (
     values_along,
 )
 from agents.off_policy import AbstractActorCritic
-from agents.settings import check_numbers
+from zoo.annotations import Positive
 
 
 class Learner(eqx.Module):
@@ -56,14 +56,11 @@ class SAC(AbstractActorCritic):
     Ni et al. (2022), *Recurrent Model-Free RL Can Be a Strong Baseline for Many POMDPs*.
     """
 
-    temperature: float = 0.1
+    temperature: Positive = 0.1
     """α at the start."""
     target_entropy: float | None = None
     """Entropy that the policy is kept at, in nats; by default that of -1 for each number of an
     action in a box from -1 to 1."""
-
-    def _check_numbers(self) -> None:
-        check_numbers("above 0", lambda x: x > 0, temperature=self.temperature)
 
     @property
     def _entropy(self) -> Float[Array, ""]:

@@ -17,8 +17,8 @@ from agents.learning.traces import TraceOptimizer, accumulate_trace, cut_trace
 from agents.mapped import mapped
 from agents.networks import Inputs, PolicyHead, Recurrent, ValueHead
 from agents.networks.spaces import check_vectors, is_discrete, width
-from agents.settings import check_numbers
 from agents.streaming import AbstractStreaming
+from zoo.annotations import NonNegative, Positive
 
 
 class Learner(eqx.Module):
@@ -87,17 +87,14 @@ class StreamingAC(AbstractStreaming):
     Works*; its code takes truncations for terminations, this does not.
     """
 
-    actor_kappa: float = 3.0
+    actor_kappa: Positive = 3.0
     """κ of the actor: how far its steps stay below overshooting."""
-    critic_kappa: float = 2.0
+    critic_kappa: Positive = 2.0
     """The same of the critic."""
-    entropy_coefficient: float = 0.01
+    entropy_coefficient: NonNegative = 0.01
     """τ, the weight of the policy's entropy."""
 
     def _check_own(self) -> None:
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_numbers("above 0", lambda x: x > 0, **given("actor_kappa", "critic_kappa"))
-        check_numbers("at least 0", lambda x: x >= 0, **given("entropy_coefficient"))
         check_vectors(self.spaces[1], self.env_name)
 
     @property

@@ -16,9 +16,8 @@ from agents.learning.traces import accumulate_trace, cut_trace
 from agents.mapped import mapped
 from agents.networks import Recurrent
 from agents.networks.values import check_discrete, value_of
-from agents.settings import check_numbers
 from agents.streaming import AbstractStreaming
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, Positive, Share
 
 
 class Learner(eqx.Module):
@@ -69,20 +68,16 @@ class StreamingQ(AbstractStreaming):
 
     rule: Literal["q", "sarsa"] = "q"
     """What the next observation is worth: the best action's value, or that of the next one."""
-    kappa: float = 2.0
+    kappa: Positive = 2.0
     """κ: how far steps stay below overshooting."""
-    epsilon: float = 1.0
+    epsilon: Share = 1.0
     """Share of uniformly drawn actions in the beginning."""
-    epsilon_end: float = 0.01
+    epsilon_end: Share = 0.01
     """The same after `epsilon_steps`, to which it falls linearly."""
-    epsilon_steps: int = 50_000
+    epsilon_steps: Count = 50_000
     """Environment steps over which it falls."""
 
     def _check_own(self) -> None:
-        check_counts(1, epsilon_steps=self.epsilon_steps)
-        shares = {"epsilon": self.epsilon, "epsilon_end": self.epsilon_end}
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        check_numbers("above 0", lambda x: x > 0, kappa=self.kappa)
         check_discrete(self.spaces[1], self.env_name)
 
     def network(self, *, key: Array) -> Recurrent:

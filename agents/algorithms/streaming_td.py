@@ -30,8 +30,8 @@ from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
-from agents.settings import check_kind, check_numbers
-from zoo.parts.checks import check_counts
+from agents.settings import check_kind
+from zoo.annotations import Count, Positive, Share, Size
 
 
 class Learner(eqx.Module):
@@ -131,28 +131,28 @@ class StreamingTD(AbstractAgent):
     """Recipe of the memory, `zoo.spec(...)`."""
     gradient: OnlineGradient = field(default_factory=RTRL)
     """How far credit reaches back from each step: `agents.RTRL()` or `agents.TBPTT(...)`."""
-    num_envs: int = 1
+    num_envs: Count = 1
     """Environments side by side, for each seed; they share one network."""
-    rollout_length: int = 1000
+    rollout_length: Count = 1000
     """Steps of an iteration, after which it is reported; learning happens at every step."""
-    discount: float | None = None
+    discount: Share | None = None
     """γ; by default the environment's own, or 0.99 where it has none."""
-    trace_decay: float = 0.9
+    trace_decay: Share = 0.9
     """λ, how long a gradient stays eligible; 0 for TD(0)."""
     optimizer: Literal["adam", "obgd"] = "adam"
     """What makes a step of the error and the trace."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """α; for ObGD rather 1."""
-    kappa: float = 2.0
+    kappa: Positive = 2.0
     """κ of ObGD: how far its steps stay below overshooting."""
-    encoder_size: int = 0
+    encoder_size: Size = 0
     """Width of the layer in front of the memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
     weights once for each unit of the memory."""
-    head_size: int = 0
+    head_size: Size = 0
     """Width of the hidden layer behind the memory; 0 for a linear prediction."""
-    sparsity: float = 0.0
+    sparsity: Share = 0.0
     """Share of weights outside of the memory that begin with zero."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
@@ -162,13 +162,6 @@ class StreamingTD(AbstractAgent):
     def check(self) -> None:
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length"))
-        check_counts(0, **given("encoder_size", "head_size"))
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("trace_decay", "sparsity"))
-        optional = given("discount")
-        check_numbers("in [0, 1], or None", lambda x: x is None or 0 <= x <= 1, **optional)
-        check_numbers("above 0", lambda x: x > 0, **given("learning_rate", "kappa"))
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_no_refresh(self.gradient)
 

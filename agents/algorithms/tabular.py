@@ -11,8 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from agents.acting import Policy
 from agents.acting.tables import ByTable, choose, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
-from agents.settings import check_numbers
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, Share, StepSize
 
 
 class Acting(eqx.Module):
@@ -66,28 +65,22 @@ class Tabular(AbstractAgent):
     """What the next observation is worth: the value of the action taken there, or the best."""
     traces: Literal["replacing", "true_online"] = "replacing"
     """What makes a pair eligible; true online traces are those of Sarsa."""
-    learning_rate: float = 0.1
-    """α, above 0 and at most 1."""
-    discount: float = 0.95
+    learning_rate: StepSize = 0.1
+    """α."""
+    discount: Share = 0.95
     """γ."""
-    trace_decay: float = 0.0
+    trace_decay: Share = 0.0
     """λ, how long a pair of observation and action stays eligible."""
-    epsilon: float = 0.1
+    epsilon: Share = 0.1
     """Probability of a uniformly drawn action."""
     initial_value: float = 0.0
     """What every entry of the table begins with."""
-    rollout_length: int = 1000
+    rollout_length: Count = 1000
     """Steps of an iteration, after which it is reported; learning happens at every step."""
 
     def check(self) -> None:
         if self.traces == "true_online" and self.rule != "sarsa":
             raise ValueError(f"`traces` (='true_online') needs rule 'sarsa', not {self.rule!r}.")
-        check_counts(1, rollout_length=self.rollout_length)
-        rate = {"learning_rate": self.learning_rate}
-        check_numbers("above 0 and at most 1", lambda x: 0 < x <= 1, **rate)
-        names = ("discount", "trace_decay", "epsilon")
-        shares = {name: getattr(self, name) for name in names}
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
         table_shape(self.environment)
 
     @property

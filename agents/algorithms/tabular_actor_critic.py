@@ -10,8 +10,7 @@ from agents.acting import Policy, episode_statistics
 from agents.acting.tables import ByPreference, Tables, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.learning.returns import gae, next_values
-from agents.settings import check_numbers
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, Positive, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,22 +36,18 @@ class TabularActorCritic(AbstractAgent):
     Learning: An Introduction", 2nd edition, chapter 13.
     """
 
-    unroll_length: int = 5
+    unroll_length: Count = 5
     """n."""
-    policy_rate: float = 0.1
+    policy_rate: Positive = 0.1
     """β."""
-    value_rate: float = 0.001
+    value_rate: Positive = 0.001
     """α."""
-    discount: float = 0.95
+    discount: Share = 0.95
     """γ."""
-    updates: int = 200
+    updates: Count = 200
     """Updates of an iteration, after which it is reported."""
 
     def check(self) -> None:
-        check_counts(1, unroll_length=self.unroll_length, updates=self.updates)
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, discount=self.discount)
-        rates = {"policy_rate": self.policy_rate, "value_rate": self.value_rate}
-        check_numbers("above 0", lambda x: x > 0, **rates)
         table_shape(self.environment)
 
     @property

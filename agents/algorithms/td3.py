@@ -22,8 +22,7 @@ from agents.networks.continuous import (
     values_along,
 )
 from agents.off_policy import AbstractActorCritic
-from agents.settings import check_numbers
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, NonNegative
 
 
 class Learner(eqx.Module):
@@ -59,20 +58,14 @@ class TD3(AbstractActorCritic):
     Many POMDPs*.
     """
 
-    noise: float = 0.1
+    noise: NonNegative = 0.1
     """Deviation of the noise while acting, of half the box."""
-    target_noise: float = 0.2
+    target_noise: NonNegative = 0.2
     """The same of the target actor's actions."""
-    target_noise_clip: float = 0.5
+    target_noise_clip: NonNegative = 0.5
     """Where that noise is clipped, of half the box."""
-    policy_delay: int = 2
+    policy_delay: Count = 2
     """Updates of the critics for each of the actor and of the target networks."""
-
-    def _check_numbers(self) -> None:
-        noises = {"noise": self.noise, "target_noise": self.target_noise}
-        noises["target_noise_clip"] = self.target_noise_clip
-        check_numbers("at least 0", lambda x: x >= 0, **noises)
-        check_counts(1, policy_delay=self.policy_delay)
 
     def _new_learner(self, *, key: Array) -> Learner:
         actor_key, critic_key = jax.random.split(key)

@@ -6,6 +6,7 @@ import functools
 import inspect
 import itertools
 import textwrap
+import typing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union
 
@@ -16,7 +17,6 @@ from agents.agent import AbstractAgent
 from agents.cli.words import Count, KeyValues
 from agents.learning import BPTT, RTRL, TBPTT
 from agents.learning.gradients import Gradient, OnlineGradient
-from zoo.annotations import annotations_of
 from zoo.options import parse_options
 
 
@@ -103,7 +103,7 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     `ValueError` for a preset that the algorithm does not have.
     """
     given = {} if preset is None else kind.named_settings(preset)
-    annotations, docs = annotations_of(kind), field_docs(kind)
+    annotations, docs = typing.get_type_hints(kind), field_docs(kind)  # without bounds
     options = []
     for setting in dataclasses.fields(kind):
         if setting.name == "_":

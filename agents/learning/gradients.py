@@ -14,8 +14,7 @@ from agents.learning.credit import AbstractGradient, AbstractOnlineGradient, alo
 from agents.learning.segments import numbers, take, to_segments, to_starts
 from agents.parallel import split_over_devices
 from agents.settings import abstract_memory
-from zoo.annotations import fit_fields
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, fit_fields
 
 
 def _stored(states: PyTree) -> tuple[PyTree, PyTree]:
@@ -71,12 +70,11 @@ class TBPTT(_AbstractBackpropagation, AbstractOnlineGradient):
     step, in a window whose start moves on by one, and a step costs `length` times as much.
     """
 
-    length: int = 8
+    length: Count = 8
     """Steps of a segment."""
 
     def __post_init__(self):
         fit_fields(self)
-        check_counts(1, length=self.length)
 
     def segment_length(self, rollout_length: int) -> int:
         return _whole_segments(rollout_length, "length", self.length)
@@ -122,7 +120,7 @@ class RTRL(AbstractOnlineGradient):
     of the parameters of every step so far, which move slowly.
     """
 
-    segment: int | None = 8
+    segment: Count | None = 8
     """Steps of a segment; `None` for those of a whole rollout."""
     refresh: Literal["never", "epoch", "published"] = "never"
     """When sensitivities are recomputed with the new parameters."""
@@ -132,8 +130,6 @@ class RTRL(AbstractOnlineGradient):
 
     def __post_init__(self):
         fit_fields(self)
-        if self.segment is not None:
-            check_counts(1, segment=self.segment)
 
     def segment_length(self, rollout_length: int) -> int:
         if self.segment is None:

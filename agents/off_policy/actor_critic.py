@@ -1,6 +1,5 @@
 """What learners of an actor and two critics from replay share, for actions in a box."""
 
-import abc
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +27,6 @@ class AbstractActorCritic(AbstractOffPolicy):
                 f"`sampling` (={self.sampling!r}) must be tape or zero: the critics' memory does "
                 "not act, so that none of its states is stored."
             )
-        self._check_numbers()
-
-    @abc.abstractmethod
-    def _check_numbers(self) -> None:
-        """Check the settings that a subclass adds; see `check`."""
 
     def policy(self, learner: Any) -> Policy:
         return Policy(self._acting(learner, jnp.bool_(False)), self.spaces[1])

@@ -20,8 +20,7 @@ from agents.envs import episode_steps, needs_previous_action
 from agents.learning.tape import Sample, Tape, sample_episodes, sample_segments
 from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
-from agents.settings import check_numbers
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, Positive, Share, Size
 
 
 class Step(eqx.Module):
@@ -51,45 +50,45 @@ class AbstractOffPolicy(AbstractAgent):
     _: KW_ONLY
     memory: zoo.Spec
     """Recipe of the memory, `zoo.spec(...)`."""
-    num_envs: int = 16
+    num_envs: Count = 16
     """Environments side by side, for each seed."""
-    rollout_length: int = 32
+    rollout_length: Count = 32
     """Steps in each environment between updates."""
-    updates: int = 4
+    updates: Count = 4
     """Updates after each rollout."""
-    replay_steps: int = 100_000
+    replay_steps: Count = 100_000
     """Steps that replay holds, of all environments together."""
-    warm_up: int = 5_000
+    warm_up: Size = 5_000
     """Environment steps at random before the first update."""
-    batch_steps: int = 1000
+    batch_steps: Count = 1000
     """Steps of a sample; of segments, their padding included."""
     sampling: Literal["tape", "zero", "stored", "burn_in"] = "tape"
     """What is drawn: whole episodes end to end, or segments from the zero state, from the state
     stored while acting, or from that state some steps before the segment, which rebuild it."""
-    tapes: int = 1
+    tapes: Count = 1
     """Tapes of equal length side by side, each of whole episodes, that make up a sample: one cuts
     fewest episodes short, several are faster where a loop reads them."""
-    segment: int = 50
+    segment: Count = 50
     """Steps of a segment."""
-    burn_in: int = 20
+    burn_in: Count = 20
     """Steps before a segment that rebuild its first state."""
-    learning_rate: float = 3e-4
+    learning_rate: Positive = 3e-4
     """Of Adam."""
-    rate_warm_up: int = 0
+    rate_warm_up: Size = 0
     """Updates over which the learning rate rises linearly from zero."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: Positive = 10.0
     """Gradients are scaled down to this norm."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
-    reward_scale: float = 1.0
+    reward_scale: Positive = 1.0
     """What rewards are multiplied by before anything is learned from them."""
-    target_kept: float = 0.995
+    target_kept: Share = 0.995
     """β: what target networks keep of themselves at each update."""
-    encoder_size: int = 64
+    encoder_size: Size = 64
     """Width of the layer in front of the memory; 0 for none."""
-    head_size: int = 64
+    head_size: Count = 64
     """Width of the hidden layers behind the memory."""
-    head_layers: int = 1
+    head_layers: Size = 1
     """Hidden layers behind the memory."""
     layer_norm: bool = True
     """Whether the layers around the memory are normalized, without parameters."""
@@ -99,14 +98,6 @@ class AbstractOffPolicy(AbstractAgent):
     """Whether the previous reward is an input."""
 
     def check(self) -> None:
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length", "updates", "replay_steps"))
-        check_counts(1, **given("batch_steps", "tapes", "segment", "burn_in", "head_size"))
-        check_counts(0, **given("warm_up", "rate_warm_up", "encoder_size", "head_layers"))
-        check_numbers(
-            "above 0", lambda x: x > 0, **given("learning_rate", "max_grad_norm", "reward_scale")
-        )
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **given("discount", "target_kept"))
         if self._capacity < 2 * self.rollout_length:
             raise ValueError(
                 f"`replay_steps` (={self.replay_steps}) must be at least twice "

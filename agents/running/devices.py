@@ -21,12 +21,12 @@ from agents.envs.wrappers.base import unwrapped
 from agents.mapped import mapped
 from agents.parallel import ENVIRONMENTS
 from agents.running.processes import several, spread
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count
 
 SEEDS = "seed"
 """The axis of a mesh of devices over which seeds are split."""
 
-Devices = int | Literal["all"]
+Devices = Count | Literal["all"]
 
 
 class AbstractPlacement(abc.ABC):
@@ -133,7 +133,6 @@ def placement(devices: Devices | None, agent: AbstractAgent, *, seeds: int) -> A
     there = jax.devices()
     devices = "all" if devices is None else devices
     count = len(there) if devices == "all" else devices
-    check_counts(1, devices=count)
     if count > len(there):
         raise ValueError(
             f"`devices` (={count}) must be at most {len(there)}: so many {there[0].platform} "

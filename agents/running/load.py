@@ -14,15 +14,15 @@ from agents.envs import resolve
 from agents.running.checkpoint import CheckpointError, load, read_header, written_by
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
-from agents.settings import check_seed, from_plain
-from zoo.annotations import checked, fitted
-from zoo.parts.checks import check_counts, shown
+from agents.settings import from_plain
+from zoo.annotations import Count, Seed, checked, fitted
+from zoo.parts.checks import shown
 
 _CONFIG = {
     "algorithm": str,
     "agent": dict,
-    "seeds": int,
-    "seed": int,
+    "seeds": Count,
+    "seed": Seed,
     "evaluate_every": int,
     "evaluation_episodes": int,
     "log_every": int,
@@ -65,8 +65,6 @@ def _known(config: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"its configuration has {list(config)}, and {list(_CONFIG)} is expected.")
     for name, kind in _CONFIG.items():
         fitted(name, config[name], kind)
-    check_counts(1, seeds=config["seeds"])
-    check_seed(seed=config["seed"])
     return config
 
 

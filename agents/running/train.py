@@ -23,9 +23,7 @@ from agents.running.progress import Show, say
 from agents.running.saving import Checkpoints, saver
 from agents.running.scalars import read_scalars
 from agents.running.tracking import Tracker, Tracking
-from agents.settings import check_seed
-from zoo.annotations import checked
-from zoo.parts.checks import check_counts
+from zoo.annotations import Count, Seed, Size, checked
 
 _MOST_LOGGED = 10_000  # iterations of a run, where nothing else is asked for
 
@@ -57,17 +55,17 @@ class TrainResult:
 def train(
     agent: AbstractAgent,
     *,
-    steps: int,
-    seeds: int = 1,
-    seed: int = 0,
+    steps: Count,
+    seeds: Count = 1,
+    seed: Seed = 0,
     out: str | Path,
     resume: bool = False,
     drop_scalars: bool = False,
-    evaluate_every: int | None = None,
-    evaluation_episodes: int = 64,
-    checkpoint_every: int | None = None,
+    evaluate_every: Size | None = None,
+    evaluation_episodes: Count = 64,
+    checkpoint_every: Count | None = None,
     checkpoints: Checkpoints = "plain",
-    log_every: int | None = None,
+    log_every: Count | None = None,
     devices: Devices | None = None,
     progress: Show = True,
     track: Tracker | None = None,
@@ -139,11 +137,6 @@ def train(
     - `TrainingDiverged`: at the first metric or state that is not finite.
     - `TrainingInterrupted`: after Ctrl-C, SIGTERM or SIGHUP, once a checkpoint is written.
     """
-    check_counts(1, steps=steps, seeds=seeds, evaluation_episodes=evaluation_episodes)
-    rhythms = {"checkpoint_every": checkpoint_every, "log_every": log_every}
-    check_counts(1, **{name: x for name, x in rhythms.items() if x is not None})
-    check_counts(0, **({} if evaluate_every is None else {"evaluate_every": evaluate_every}))
-    check_seed(seed=seed)
     folder, total = Path(out), iterations_of(steps, agent.steps_per_iteration)
     if drop_scalars and not resume:
         raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")

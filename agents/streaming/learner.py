@@ -26,8 +26,8 @@ from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
 from agents.mapped import side_by_side
 from agents.networks import Recurrent, sparse_recurrent
-from agents.settings import check_kind, check_numbers
-from zoo.parts.checks import check_counts
+from agents.settings import check_kind
+from zoo.annotations import Count, Positive, Share, Size
 
 
 @dataclass(frozen=True)
@@ -44,28 +44,28 @@ class AbstractStreaming(AbstractAgent):
     """Recipe of the memory, `zoo.spec(...)`; each network has one of its own."""
     gradient: OnlineGradient = field(default_factory=RTRL)
     """How far credit reaches back from each step: `agents.RTRL()` or `agents.TBPTT(...)`."""
-    num_envs: int = 1
+    num_envs: Count = 1
     """Environments side by side, for each seed; they share the networks."""
-    rollout_length: int = 1000
+    rollout_length: Count = 1000
     """Steps of an iteration, after which it is reported; learning happens at every step."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
-    trace_decay: float = 0.8
+    trace_decay: Share = 0.8
     """λ, how long a gradient stays eligible."""
-    learning_rate: float = 1.0
+    learning_rate: Positive = 1.0
     """α of ObGD."""
     adaptive: bool = False
     """Whether ObGD divides traces by the root of their running mean square."""
-    encoder_size: int = 0
+    encoder_size: Size = 0
     """Width of the layer in front of each memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
     weights once for each unit of the memory."""
-    head_size: int = 128
+    head_size: Size = 128
     """Width of the hidden layers behind each memory; 0 for none."""
-    head_layers: int = 1
+    head_layers: Size = 1
     """Number of the hidden layers behind each memory."""
-    sparsity: float = 0.9
+    sparsity: Share = 0.9
     """Share of weights outside of the memories that begin with zero."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
@@ -79,12 +79,6 @@ class AbstractStreaming(AbstractAgent):
     def check(self) -> None:
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
-        given = lambda *names: {name: getattr(self, name) for name in names}  # noqa: E731
-        check_counts(1, **given("num_envs", "rollout_length"))
-        check_counts(0, **given("encoder_size", "head_size", "head_layers"))
-        shares = given("discount", "trace_decay", "sparsity")
-        check_numbers("in [0, 1]", lambda x: 0 <= x <= 1, **shares)
-        check_numbers("above 0", lambda x: x > 0, **given("learning_rate"))
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_no_refresh(self.gradient)
         self._check_own()

@@ -226,7 +226,7 @@ CALLS = {
     ),
     "preset": (lambda: DQN.preset("memoroid"), "Did you mean memoroids?"),
     "RTRL('8')": (lambda: RTRL("8"), "`segment` (='8') must be a whole number or None."),
-    "RTRL(0)": (lambda: RTRL(0), "`segment` (=0) must be a whole number of at least 1."),
+    "RTRL(0)": (lambda: RTRL(0), "`segment` (=0) must be a whole number of at least 1, or None."),
     "RTRL(refresh)": (
         lambda: RTRL(refresh=True),
         "`refresh` (=True) must be one of never, epoch, published.",

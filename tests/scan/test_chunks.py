@@ -1,5 +1,7 @@
 """Memories of outer products by chunks against a plain loop: values, gradients, resets, NaNs."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -98,3 +100,18 @@ def test_bad_arguments():
         scan.outer_products(q, k, v, state, length=3)
     with pytest.raises(ValueError, match=r"`keys` .* must have a time axis of at least one step"):
         scan.outer_products(q[:0], k[:0], v[:0], state)
+
+
+def test_shapes_that_do_not_fit_are_named(unhooked):
+    q, v, state = jnp.ones((6, 4)), jnp.ones((6, 3)), jnp.zeros((4, 3))
+    rates = jnp.ones(6)
+    for name, changed, rule in (
+        ("queries", {"queries": q[:5]}, "(5, 4)) must have the shape (6, 4)"),
+        ("values", {"values": v[:5]}, "(5, 3)) must have the shape (6, 3)"),
+        ("rates", {"rates": jnp.ones((6, 1))}, "(6, 1)) must have the shape (6,)"),
+        ("state", {"state": state.T}, "(3, 4)) must have the shape (4, 3)"),
+        ("log_decay", {"log_decay": q[:, :2]}, "(6, 2)) must have the shape (6, 1) or (6, 4)"),
+    ):
+        operands = {"queries": q, "keys": q, "values": v, "rates": rates, "state": state}
+        with pytest.raises(ValueError, match=re.escape(f"`{name}` (shape {rule}")):
+            scan.delta_rule(**operands | changed)

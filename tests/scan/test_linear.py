@@ -193,6 +193,11 @@ def test_bad_input_is_named(arguments, options, message):
         scan.linear(*(jnp.ones(shape) for shape in arguments), **options)
 
 
+@pytest.mark.parametrize("method", ["sequential", "associative", "kernel"])
+def test_no_channels_make_no_states(method):
+    assert scan.linear(jnp.ones(0), jnp.ones((3, 0)), method=method).shape == (3, 0)
+
+
 def test_integers_are_refused():
     with pytest.raises(ValueError, match="`b` \\(dtype int64\\) must be real or complex floating"):
         scan.linear(jnp.ones(3, int), jnp.ones((4, 3), int))

@@ -7,8 +7,20 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from annotated_types import Lt
 
-from zoo.annotations import checked, fit_fields, fitted
+from zoo.annotations import (
+    Count,
+    NonNegative,
+    Positive,
+    Seed,
+    Share,
+    Size,
+    StepSize,
+    checked,
+    fit_fields,
+    fitted,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +35,16 @@ from zoo.annotations import checked, fit_fields, fitted
         (None, int | None, None),
         ("never", Literal["never", "epoch"], "never"),
         (3, Annotated[int, "of something"], 3),
+        (np.int8(1), Count, 1),
+        (2**31 - 1, Count | None, 2**31 - 1),
+        (None, Count | None, None),
+        ("all", Count | Literal["all"], "all"),
+        (0, Size, 0),
+        (2**32 - 1, Seed, 2**32 - 1),
+        (1, Share, 1.0),
+        (0.0, NonNegative, 0.0),
+        (1e-30, Positive, 1e-30),
+        (1.0, StepSize, 1.0),
         ([1, np.int32(2)], tuple[float, ...], (1.0, 2.0)),
         ((1, "a"), tuple[int, str], (1, "a")),
         ([[1], [2]], Sequence[tuple[int, ...]], ((1,), (2,))),
@@ -61,6 +83,19 @@ def test_what_fits_comes_back_in_pythons_own_types(value, kind, expected):
         ("12", tuple[int, int], TypeError, "a list of 2 (a whole number, a whole number)."),
         (3, dict[str, Any], TypeError, "a dictionary."),
         (3, Path | None, TypeError, "a path or None."),
+        (0, Count, ValueError, "a whole number of at least 1."),
+        (0, Count | None, ValueError, "a whole number of at least 1, or None."),
+        (0, Count | Literal["all"], ValueError, "a whole number of at least 1."),
+        (2**31, Count, ValueError, "at most 2147483647."),
+        (1.0, Count, TypeError, "a whole number."),
+        (-1, Size, ValueError, "a whole number of at least 0."),
+        (2**32, Seed, ValueError, "a whole number from 0 to 4294967295."),
+        (0, Positive, ValueError, "above 0."),
+        (-0.1, NonNegative | None, ValueError, "at least 0, or None."),
+        (1.1, Share, ValueError, "in [0, 1]."),
+        (0.0, StepSize, ValueError, "above 0 and at most 1."),
+        (float("nan"), Share, ValueError, "a number, finite and of at most 3.4e38."),
+        (3, Annotated[int, Lt(3)], ValueError, "below 3."),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_rule(value, kind, error, rule):

@@ -188,7 +188,7 @@ def test_blocks_are_residual_around_the_cell():
             assert (block.norm is None, block.gate is None) == (not norm, not gated)
 
 
-def test_bad_blocks_are_named():
+def test_bad_blocks_are_named(unhooked):
     with pytest.raises(ValueError, match=r"`blocks` \(=\(\)\) must hold at least one block"):
         zoo.Stack([])
     blocks = [
@@ -197,6 +197,8 @@ def test_bad_blocks_are_named():
     ]
     with pytest.raises(ValueError, match=r"`blocks` have cells with inputs \[2, 4\]: they must"):
         zoo.Stack(blocks)
+    with pytest.raises(TypeError, match=r"`blocks` must hold zoo\.Block\(cell\), not a GRU by"):
+        zoo.Stack([blocks[0].cell])  # pyright: ignore[reportArgumentType]
 
 
 def test_bad_credit_is_named():

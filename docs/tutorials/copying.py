@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import tyro
+
 import zoo
 
 BLANK, NOTHING = 2, -1

@@ -7,6 +7,7 @@ Learning*, appendix B.1.
 """
 
 import csv
+import functools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,6 +50,43 @@ class Network(eqx.Module):
         self.readout = eqx.nn.Linear(self.cell.outputs, 2, key=readout_key)
 
 
+# --8<-- [start:advance]
+def advance(rule, network, carry, symbol):
+    """Read a symbol: the new carry, and a logit for each bit."""
+    x = jax.nn.one_hot(symbol, 3)
+    if rule == "rtrl":
+        carry, y = network.cell.rtrl_step(carry, x)
+    else:
+        state, y = network.cell.step(jax.lax.stop_gradient(carry[0]), x)
+        carry = state, carry[1]
+    return carry, network.readout(y)
+
+
+# --8<-- [end:advance]
+
+
+# --8<-- [start:step]
+def step(rule, optimizer, learner, now):
+    """Read one symbol of every sequence of a batch, and learn from what is said."""
+    network, moments, carries = learner
+    symbols, targets = now
+    asked = targets != NOTHING
+
+    def loss(network):
+        read = functools.partial(advance, rule, network)
+        new, logits = jax.vmap(read)(carries, symbols)
+        surprise = optax.softmax_cross_entropy_with_integer_labels(logits, targets * asked)
+        mean = jnp.sum(surprise * asked) / jnp.maximum(jnp.sum(asked), 1)
+        return mean, (new, jnp.argmax(logits, axis=-1))
+
+    gradient, (carries, said) = eqx.filter_grad(loss, has_aux=True)(network)
+    updates, moments = optimizer.update(gradient, moments)
+    return (eqx.apply_updates(network, updates), moments, carries), said
+
+
+# --8<-- [end:step]
+
+
 @dataclass(frozen=True)
 class Copying:
     """Learning to copy, with an update at every step of a batch of sequences.
@@ -77,35 +115,12 @@ class Copying:
         symbols, targets = sequences(key, self.batch, self.longest)
         one = network.cell.init_state(), network.cell.rtrl_init()
         carries = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.batch, *x.shape)), one)
-
-        def advance(network, carry, symbol):
-            x = jax.nn.one_hot(symbol, 3)
-            if self.rule == "rtrl":
-                carry, y = network.cell.rtrl_step(carry, x)
-            else:
-                state, y = network.cell.step(jax.lax.stop_gradient(carry[0]), x)
-                carry = state, carry[1]
-            return carry, network.readout(y)
-
-        def step(loop, now):
-            network, moments, carries = loop
-            symbols, targets = now
-
-            def loss(network):
-                new, logits = jax.vmap(advance, (None, 0, 0))(network, carries, symbols)
-                asked = targets != NOTHING
-                surprise = optax.softmax_cross_entropy_with_integer_labels(
-                    logits, jnp.maximum(targets, 0)
-                )
-                mean = jnp.sum(surprise * asked) / jnp.maximum(jnp.sum(asked), 1)
-                return mean, (new, jnp.argmax(logits, axis=-1))
-
-            gradient, (carries, said) = eqx.filter_grad(loss, has_aux=True)(network)
-            updates, moments = self.optimizer.update(gradient, moments)
-            return (eqx.apply_updates(network, updates), moments, carries), said
-
-        loop, said = jax.lax.scan(step, (network, moments, carries), (symbols, targets))
-        return (*loop[:2], scores(said, targets))
+        (network, moments, _), said = jax.lax.scan(
+            functools.partial(step, self.rule, self.optimizer),
+            (network, moments, carries),
+            (symbols, targets),
+        )
+        return network, moments, scores(said, targets)
 
 
 def scores(said, targets):

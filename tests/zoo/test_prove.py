@@ -108,9 +108,25 @@ def test_zeros_are_not_near_a_scan_in_float32(float32):
             y = super().readout(state, x)
             return 0 * y if y.dtype == jnp.bfloat16 else y
 
-    (honest,) = promises.in_half_precision(zoo.MinGRU(3, 4, key=KEY))
-    (silent,) = promises.in_half_precision(Silent(3, 4, key=KEY))
-    assert honest.passed and not silent.passed
+    class Opposite(zoo.MinGRU):
+        def readout(self, state, x):
+            y = super().readout(state, x)
+            return -y if y.dtype == jnp.bfloat16 else y
+
+    def passed(kind):
+        return [check.passed for check in promises.in_half_precision(kind(3, 4, key=KEY))]
+
+    assert passed(zoo.MinGRU) == [True, True]
+    assert not passed(Silent)[1]  # of all leaves the one half is right
+    assert passed(Opposite) == [False, True]
+
+
+@pytest.mark.parametrize("hidden", [2, 4, 5])
+def test_a_dnc_in_half_precision_may_take_its_slots_in_another_order(hidden, float32):
+    assert all(
+        check.passed
+        for check in promises.in_half_precision(zoo.get("dnc", hidden=hidden, inputs=3))
+    )
 
 
 @pytest.mark.parametrize("options", [{"inputs": 3}, {"hidden": 4}, {"key": KEY}])

@@ -21,7 +21,7 @@ from agents.envs.wrappers.base import unwrapped
 from agents.mapped import mapped
 from agents.parallel import ENVIRONMENTS
 from agents.running.processes import several, spread
-from zoo.annotations import Count
+from zoo.annotations import Count, checked
 
 SEEDS = "seed"
 """The axis of a mesh of devices over which seeds are split."""
@@ -115,6 +115,7 @@ class EnvironmentsSplit(AbstractPlacement):
         return jax.set_mesh(self._mesh)
 
 
+@checked
 def placement(devices: Devices | None, agent: AbstractAgent, *, seeds: int) -> AbstractPlacement:
     """Split a run over devices: its seeds where they can be divided, or its environments.
 

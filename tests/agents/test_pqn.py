@@ -128,7 +128,7 @@ def test_the_three_gradients_are_one_from_the_beginning_of_an_episode():
         ({"minibatches": 3}, r"`minibatches` \(=3\) must divide the number of segments \(=4"),
         ({"trace_decay": 1.5}, r"`trace_decay` \(=1.5\) must be in \[0, 1\]"),
         ({"epsilon_steps": 0}, r"`epsilon_steps` \(=0\) must be a whole number of at least 1"),
-        ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be above 0, or None"),
+        ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be a whole number of at least 1, or"),
         ({"env": "Pendulum-v1"}, r"`env` \(=Pendulum-v1\) must have Discrete actions"),
     ],
 )

@@ -141,7 +141,8 @@ print(picture(fig, "Up."))
 
 def test_names_of_cells_lead_to_their_descriptions():
     anchors = _hook("links").anchors()
-    assert sorted(anchors) == sorted(zoo.names())
+    known = [name for name in zoo.names() if not name.startswith("zz_")]  # those are of tests
+    assert sorted(anchors) == sorted(known)
     described = "\n".join(page.read_text() for page in (DOCS / "cells").glob("*.md"))
     assert not [name for name, anchor in anchors.items() if f"::: {anchor}\n" not in described]
     linked = _hook("links").on_page_content("<td><code>gru sensitivity=rflo</code></td>", None)

@@ -1,6 +1,6 @@
 """Copying by RTRL: a network reads bits, then blanks, and says the bits again.
 
-    python docs/tutorials/copying.py --batches 10000 --out copying.csv
+    python docs/tutorials/copying.py --out copying.csv
 
 Source of the task: Irie et al. (2024), *Exploring the Promise and Limits of Real-Time Recurrent
 Learning*, appendix B.1.
@@ -91,20 +91,23 @@ def step(rule, optimizer, learner, now):
 class Copying:
     """Learning to copy, with an update at every step of a batch of sequences.
 
-    `rule` says how far credit reaches: `"rtrl"` through the whole sequence, `"tbptt"` not past the
-    step itself.
+    Each batch has two updates for each of the `longest` bits, and over all of them Adam's rate
+    falls to zero. `rule` says how far credit reaches: `"rtrl"` through the whole sequence,
+    `"tbptt"` not past the step itself.
     """
 
     cell: str = "elstm"
     hidden: int = 128
     longest: int = 10
     batch: int = 64
+    batches: int = 10_000
     rate: float = 1e-3
     rule: str = "rtrl"
 
     @property
     def optimizer(self):
-        return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(self.rate, 0.9, 0.995))
+        rate = optax.linear_schedule(self.rate, 0.0, self.batches * 2 * self.longest)
+        return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, 0.9, 0.995))
 
     def init(self, key):
         network = Network(self.cell, self.hidden, key=key)
@@ -130,13 +133,13 @@ def scores(said, targets):
     return jnp.stack([share(0), share(1), jnp.mean(jnp.all(right | (targets == NOTHING), axis=0))])
 
 
-def learn(task, seeds, batches, every):
+def learn(task, seeds, every):
     """Learn with several seeds side by side.
 
     **Returns:**
 
     Of each `every` batches the mean of `scores`, before each was learned from:
-    `[batches / every, seeds, 3]`.
+    `[task.batches / every, seeds, 3]`.
     """
     keys = jax.random.split(jax.random.key(0), seeds)
     learners = jax.vmap(task.init)(keys)
@@ -153,20 +156,20 @@ def learn(task, seeds, batches, every):
         return arrays, jnp.mean(found, axis=0)
 
     out = []
-    for block in range(batches // every):
+    for block in range(task.batches // every):
         keys = jax.random.split(jax.random.key(1 + block), seeds)
         arrays, found = several(arrays, keys)
         out.append(found)
     return jnp.stack(out)
 
 
-def main(out: Path, task: Copying = Copying(), seeds: int = 3, batches: int = 10_000):
+def main(out: Path, task: Copying = Copying(), seeds: int = 3):
     """Learn with both rules and write a table of the mean scores of every 100 batches."""
     with out.open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["rule", "seed", "batches", "zeros", "ones", "sequences"])
         for rule in ("rtrl", "tbptt"):
-            found = learn(replace(task, rule=rule), seeds, batches, 100)
+            found = learn(replace(task, rule=rule), seeds, 100)
             for block, of_seeds in enumerate(found.tolist()):
                 for seed, row in enumerate(of_seeds):
                     table.writerow([rule, seed, 100 * (block + 1), *(f"{x:.4f}" for x in row)])

@@ -111,7 +111,7 @@ COMMANDS = [
     ("train --env gymnasium/no_such_module:X-v0 --out {new}", "no_such_module"),
     ("train --env MNISTBandit-bsuite --out {new}", "is not available: it downloads"),
     (f"{TRAIN} --env-options decks=two", "`decks` (='two') must be a whole number"),
-    (f"{TRAIN} --env-options decks=0", "`decks` (=0) must be at least 1"),
+    (f"{TRAIN} --env-options decks=0", "`decks` (=0) must be a whole number of at l"),
     (f"{TRAIN} --env-options decks=True", "`decks` (=True) must be a whole number"),
     (f"{TRAIN} --env-options cards=2", "Unknown option `cards` (=2) of RepeatFirst; it must be"),
     (f"{TRAIN} --env-options decks", "--env-options (='decks') must be written as key=value"),

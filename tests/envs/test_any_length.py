@@ -179,11 +179,11 @@ def test_returns_that_are_known_of_the_others():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("memory_chain", {"length": 0}, r"`length` \(=0\) must be at least 1\."),
-        ("memory_chain", {"bits": 11}, r"`bits` \(=11\) must be at most 10\."),
-        ("mortar_mayhem", {"length": 0}, r"`length` \(=0\) must be at least 1\."),
+        ("memory_chain", {"length": 0}, r"`length` \(=0\) must be a whole number of at least 1\."),
+        ("memory_chain", {"bits": 11}, r"`bits` \(=11\) must be a whole number from 1 to 10\."),
+        ("mortar_mayhem", {"length": 0}, r"`length` \(=0\) must be a whole number of at least 1\."),
         ("mortar_mayhem", {"size": 4}, r"`size` \(=4\) must be odd, so that there is a middle\."),
-        ("mystery_path", {"rows": 1}, r"`rows` \(=1\) must be at least 2\."),
+        ("mystery_path", {"rows": 1}, r"`rows` \(=1\) must be a whole number of at least 2\."),
     ],
 )
 def test_values_that_break_a_rule(name, options, message):

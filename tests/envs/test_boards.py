@@ -282,7 +282,11 @@ def test_random_return(name, expected):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("Battleship", {"board_size": 33}, r"`board_size` \(=33\) must be from 1 to 32\."),
+        (
+            "Battleship",
+            {"board_size": 33},
+            r"`board_size` \(=33\) must be a whole number from 1 to 32\.",
+        ),
         ("Battleship", {"ship_sizes": ()}, r"`ship_sizes` \(=\(\)\) must be at least one size"),
         ("Battleship", {"ship_sizes": (2, 11)}, r"one size from 1 to board_size \(=10\)\."),
         (
@@ -291,7 +295,11 @@ def test_random_return(name, expected):
             r"`ship_sizes` \(=\(2, 2, 4\)\) must leave room: .* n \* \(n // s\) cells",
         ),
         ("Battleship", {"board_size": 2, "ship_sizes": (1, 1, 1, 1)}, r"all less than n \*\* 2"),
-        ("MineSweeper", {"board_size": 1}, r"`board_size` \(=1\) must be from 2 to 32\."),
+        (
+            "MineSweeper",
+            {"board_size": 1},
+            r"`board_size` \(=1\) must be a whole number from 2 to 32\.",
+        ),
         ("MineSweeper", {"num_mines": 0}, r"`num_mines` \(=0\) must be at least 1 and less than"),
         ("MineSweeper", {"num_mines": 14}, r"board_size \*\* 2 - 2 \(=14\)\."),
     ],
@@ -302,12 +310,16 @@ def test_options_that_break_a_rule(name, options, message):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("sizes", "error", "message"),
     [
-        (3, r"`ship_sizes` \(=3\) must be a list"),
-        ((2, 3.0), r"`ship_sizes` \(=3\.0\) must be a whole number\."),
+        (3, TypeError, r"`ship_sizes` \(=3\) must be a list"),
+        (
+            (2, 3.0),
+            ValueError,
+            r"`ship_sizes` \(=\(2, 3\.0\)\) must be a list, each of it a whole n",
+        ),
     ],
 )
-def test_ship_sizes_of_the_wrong_kind(sizes, message):
-    with pytest.raises(TypeError, match=message):
+def test_ship_sizes_of_the_wrong_kind(sizes, error, message):
+    with pytest.raises(error, match=message):
         envs.make("Battleship", ship_sizes=sizes)

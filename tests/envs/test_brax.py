@@ -244,7 +244,11 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
             ValueError,
             r"`observe` \(='target_once'\) must be another one for ant",
         ),
-        ({"pool_size": -1}, ValueError, r"`pool_size` \(=-1\) must be at least 0\."),
+        (
+            {"pool_size": -1},
+            ValueError,
+            r"`pool_size` \(=-1\) must be a whole number of at least 0\.",
+        ),
     ],
 )
 def test_arguments_that_break_a_rule(arguments, error, message):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.core.checks import check_number
 from agents.envs.popgym.control.pendulum import wrap
 from tests.envs.control import SEEDS, play, state_vector
 
@@ -112,7 +111,7 @@ def test_an_angle_between_minus_pi_and_pi_is_not_rounded():
         (
             lambda: envs.PositionOnlyCartPole(0),
             ValueError,
-            r"`max_episode_length` \(=0\) must be at least 1\.",
+            r"`max_episode_length` \(=0\) must be a whole number of at least 1\.",
         ),
         (
             lambda: envs.make("PositionOnlyPendulum", max_episode_length=2.0),
@@ -122,15 +121,13 @@ def test_an_angle_between_minus_pi_and_pi_is_not_rounded():
         (
             lambda: envs.NoisyPositionOnlyPendulum(noise_sigma=-0.1),
             ValueError,
-            r"`noise_sigma` \(=-0\.1\) must be finite and at least 0\.",
+            r"`noise_sigma` \(=-0\.1\) must be at least 0\.",
         ),
         (
             lambda: envs.make("NoisyPositionOnlyCartPole", noise_sigma=np.inf),
             ValueError,
             r"`noise_sigma` \(=inf\) must be a number, finite",
         ),
-        (lambda: check_number("s", "1", 0.0), TypeError, r"`s` \(='1'\) must be a number\."),
-        (lambda: check_number("s", True, 0.0), TypeError, r"`s` \(=True\) must be a number\."),
     ],
 )
 def test_values_that_break_a_rule(make, error, message):

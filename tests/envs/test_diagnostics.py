@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from agents import envs
-from agents.envs.core.checks import check_number
 from tests.envs.episodes import EPISODES, constantly, play, returns, uniformly
 
 # The copy task.
@@ -204,8 +203,16 @@ def test_flags_at_the_end_and_at_a_time_limit(env, last):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: envs.CopyTask(0), ValueError, r"`max_bits` \(=0\) must be at least 1\."),
-        (lambda: envs.TMaze(0), ValueError, r"`length` \(=0\) must be at least 1\."),
+        (
+            lambda: envs.CopyTask(0),
+            ValueError,
+            r"`max_bits` \(=0\) must be a whole number of at least 1\.",
+        ),
+        (
+            lambda: envs.TMaze(0),
+            ValueError,
+            r"`length` \(=0\) must be a whole number of at least 1\.",
+        ),
         (
             lambda: envs.make("t_maze", length=2.5),
             TypeError,
@@ -216,8 +223,3 @@ def test_flags_at_the_end_and_at_a_time_limit(env, last):
 def test_values_that_break_a_rule(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-
-def test_check_number_takes_numbers_of_numpy():
-    assert check_number("p", np.float32(0.5), 0.0, 1.0) == 0.5
-    assert type(check_number("p", 1, 0.0, 1.0)) is float

@@ -301,7 +301,7 @@ def test_in_a_column_a_memory_is_better():
 @pytest.mark.parametrize(
     ("error", "options", "message"),
     [
-        (ValueError, {"rows": 0}, r"`rows` \(=0\) must be at least 1\."),
+        (ValueError, {"rows": 0}, r"`rows` \(=0\) must be a whole number of at least 1\."),
         (TypeError, {"columns": 2.0}, r"`columns` \(=2\.0\) must be a whole number\."),
         (TypeError, {"start": 3}, r"`start` \(=3\) must be two integers, \(row, column\)\."),
         (TypeError, {"start": (0.5, 1)}, r"`start` \(=0\.5\) must be a whole number\."),
@@ -316,7 +316,7 @@ def test_in_a_column_a_memory_is_better():
         (ValueError, {"walls": ((0, 0),)}, r"`cookie` \(=\(0, 0\)\) must not be on .* `walls`"),
         (ValueError, {"walls": ((3, 0),)}, r"`walls` \(=\(3, 0\)\) must be inside the grid"),
         (TypeError, {"walls": 3}, r"`walls` \(=3\) must be a sequence of \(row, column\)\."),
-        (ValueError, {"pull": 1.5}, r"`pull` \(=1\.5\) must be from 0 to 1\."),
+        (ValueError, {"pull": 1.5}, r"`pull` \(=1\.5\) must be in \[0, 1\]\."),
     ],
 )
 def test_values_that_break_a_rule(error, options, message):

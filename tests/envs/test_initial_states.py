@@ -125,9 +125,11 @@ def test_other_initial_states_are_used():
 def test_sizes_that_break_a_rule():
     with fake_packages.installed():
         make = functools.partial(envs.make, "craftax/Craftax-Symbolic-v1")
-        with pytest.raises(ValueError, match=r"`pool_size` \(=-1\) must be at least 0\."):
+        with pytest.raises(
+            ValueError, match=r"`pool_size` \(=-1\) must be a whole number of at least 0\."
+        ):
             make(pool_size=-1)
         with pytest.raises(TypeError, match=r"`pool_size` \(=1\.5\) must be a whole number"):
             make(pool_size=1.5)
-    with pytest.raises(ValueError, match=r"`size` \(=0\) must be at least 1\."):
+    with pytest.raises(ValueError, match=r"`size` \(=0\) must be a whole number of at least 1\."):
         made(pool_size=3).draw_initial_states(jax.random.key(0), 0)

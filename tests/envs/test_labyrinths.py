@@ -195,7 +195,7 @@ def test_random_return_in_a_known_maze():
         ({"size": 9}, r"`size` \(=9\) must be even, and from 6 to 30\."),
         ({"size": 4}, r"`size` \(=4\) must be even, and from 6 to 30\."),
         ({"size": 32}, r"`size` \(=32\) must be even, and from 6 to 30\."),
-        ({"episode_length": 1}, r"`episode_length` \(=1\) must be at least 2\."),
+        ({"episode_length": 1}, r"`episode_length` \(=1\) must be a whole number of at least 2\."),
     ],
 )
 def test_options_that_break_a_rule(family, options, message):

@@ -98,7 +98,7 @@ def test_scale_is_pixels_per_cell():
 def test_pictures_that_are_too_small():
     env, params = envs.make("gravity")
     state = env.reset(jax.random.key(0), params)[1]
-    with pytest.raises(ValueError, match=r"`scale` \(=3\) must be at least 4"):
+    with pytest.raises(ValueError, match=r"`scale` \(=3\) must be a whole number of at least 4"):
         envs.render(env, params, state, scale=3)
 
 

@@ -99,13 +99,17 @@ def test_returns_are_the_expected_ones(policy, table, scored):
         (
             "three_state",
             {"max_episode_length": 0},
-            r"`max_episode_length` \(=0\) must be at least 1",
+            r"`max_episode_length` \(=0\) must be a whole number of at least 1",
         ),
-        ("three_state", {"scored": "second"}, r"`scored` \(='second'\) must be 'third' or 'all'\."),
+        (
+            "three_state",
+            {"scored": "second"},
+            r"`scored` \(='second'\) must be one of third, all\.",
+        ),
         (
             "three_state_cycle",
             {"advance": 1.5},
-            r"`advance` \(=1\.5\) must be finite and from",
+            r"`advance` \(=1\.5\) must be in \[0, 1\]",
         ),
         ("three_state_cycle", {"max_episode_length": 0}, r"`max_episode_length` \(=0\) must be"),
     ],

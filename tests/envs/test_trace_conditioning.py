@@ -196,13 +196,16 @@ def test_mean_squared_return_error():
     [
         (
             lambda: envs.TraceConditioning(expected_isi=1),
-            r"`expected_isi` \(=1\) must be at least 2\.",
+            r"`expected_isi` \(=1\) must be a whole number of at least 2\.",
         ),
         (
             lambda: envs.make("trace_conditioning", num_distractors=11),
-            r"`num_distractors` \(=11\) must be from 0 to 10\.",
+            r"`num_distractors` \(=11\) must be a whole number from 0 to 10\.",
         ),
-        (lambda: envs.TraceConditioning(min_iti=1), r"`min_iti` \(=1\) must be at least 2\."),
+        (
+            lambda: envs.TraceConditioning(min_iti=1),
+            r"`min_iti` \(=1\) must be a whole number of at least 2\.",
+        ),
         (
             lambda: envs.TraceConditioning(max_iti=79),
             r"`max_iti` \(=79\) must be at least `min_iti` \(=80\)\.",

@@ -15,7 +15,8 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
-from ..core.checks import check_at_least
+from zoo.annotations import Size, fitted
+
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
 from .initial_states import EnvParams, chosen
@@ -167,7 +168,7 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
                 f"`observe` (={observe!r}) must be another one for {env_name}: only the reacher "
                 "has a target to hide."
             )
-        self.pool_size = check_at_least("pool_size", pool_size, 0)
+        self.pool_size = fitted("pool_size", pool_size, Size)
         if importlib.util.find_spec("brax") is None:
             raise ModuleNotFoundError(
                 f"brax/{env_name} needs the package brax: pip install 'trace-zoo[brax]'",

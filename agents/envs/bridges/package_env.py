@@ -17,8 +17,9 @@ from gymnax.environments.environment import EnvParams as GymnaxEnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
+from zoo.annotations import Count, Size, fitted
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.lazy_reset import LazyReset
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
@@ -136,7 +137,7 @@ def port(
     `ModuleNotFoundError` with the line that installs the package, if it is missing; what
     `PackageEnvironment` raises.
     """
-    check_at_least("pool_size", pool_size, 0)
+    fitted("pool_size", pool_size, Size)
     if not is_installed(kind.package):
         raise ModuleNotFoundError(
             f"{kind.extra}/{name} needs the package {kind.extra}: "
@@ -225,7 +226,7 @@ class PackageEnvironment(OneEnd[Any, GymnaxEnvParams], LazyReset, BaseEnvironmen
 
         `TypeError` if `size` is not an integer; `ValueError` if it is less than 1.
         """
-        check_at_least("size", size, 1)
+        fitted("size", size, Count)
         with jax.ensure_compile_time_eval(), package_settings():
             return drawn(self._draw, key, size)
 

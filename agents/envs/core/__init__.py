@@ -1,4 +1,4 @@
-"""What environments are made of: bases, spaces, checks of arguments, costly resets."""
+"""What environments are made of: bases, spaces, costly resets."""
 
 from .base import BaseEnvironment
 from .lazy_reset import LazyReset

@@ -10,8 +10,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.hidden import Hides
 from ..core.lookup import at
 from ..core.one_end import OneEnd
@@ -52,12 +53,13 @@ class CopyTask(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     best_return = 1.0
     memoryless_return = 0.0
 
-    def __init__(self, max_bits: int = 10):
+    @checked
+    def __init__(self, max_bits: Count = 10):
         """**Arguments:**
 
         - `max_bits`: the most bits of an episode, ℓ; at least 1.
         """
-        self.max_bits = check_at_least("max_bits", max_bits, 1)
+        self.max_bits = max_bits
         super().__init__(
             observations=spaces.Discrete(3), actions=spaces.Discrete(2), limit=2 * self.max_bits
         )

@@ -1,17 +1,19 @@
 """The memory chain: bits at the start, and a question about one of them many steps later."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Interval
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.hidden import Hides
 from ..core.one_end import OneEnd
 
@@ -49,7 +51,8 @@ class MemoryChain(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     best_return = 1.0
     memoryless_return = 0.0
 
-    def __init__(self, length: int = 10, bits: int = 1):
+    @checked
+    def __init__(self, length: Count = 10, bits: Annotated[int, Interval(ge=1, le=_MOST_BITS)] = 1):
         """**Arguments:**
 
         - `length`: steps from the bits to the question; at least 1.
@@ -59,10 +62,8 @@ class MemoryChain(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
 
         `TypeError` or `ValueError` for other values.
         """
-        self.length = check_at_least("length", length, 1)
-        self.bits = check_at_least("bits", bits, 1)
-        if self.bits > _MOST_BITS:
-            raise ValueError(f"`bits` (={bits}) must be at most {_MOST_BITS}.")
+        self.length = length
+        self.bits = bits
         self.blank = 2**self.bits
         super().__init__(
             observations=spaces.Discrete(self.blank + 1 + self.bits),

@@ -1,18 +1,20 @@
 """Mortar Mayhem: a sequence of commands is shown, and then to be walked on a small grid."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.hidden import Hides
 from ..core.lookup import at
 from ..core.one_end import OneEnd
@@ -65,7 +67,8 @@ class MortarMayhem(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
 
     best_return = 1.0
 
-    def __init__(self, length: int = 5, size: int = 5):
+    @checked
+    def __init__(self, length: Count = 5, size: Annotated[int, Ge(3)] = 5):
         """**Arguments:**
 
         - `length`: how many commands there are, L; at least 1.
@@ -75,8 +78,8 @@ class MortarMayhem(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
 
         `TypeError` or `ValueError` for other values.
         """
-        self.length = check_at_least("length", length, 1)
-        self.size = check_at_least("size", size, 3)
+        self.length = length
+        self.size = size
         if self.size % 2 == 0:
             raise ValueError(f"`size` (={size}) must be odd, so that there is a middle.")
         super().__init__(

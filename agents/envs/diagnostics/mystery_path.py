@@ -1,17 +1,19 @@
 """Mystery Path: a way that is not seen, and that is found by remembering where one fell."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.hidden import Hides
 from ..core.lookup import at
 from ..core.one_end import OneEnd
@@ -58,7 +60,8 @@ class MysteryPath(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
 
     best_return = 1.0
 
-    def __init__(self, length: int = 5, rows: int = 3):
+    @checked
+    def __init__(self, length: Count = 5, rows: Annotated[int, Ge(2)] = 3):
         """**Arguments:**
 
         - `length`: how many columns there are, L; at least 1.
@@ -68,8 +71,8 @@ class MysteryPath(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
 
         `TypeError` or `ValueError` for other values.
         """
-        self.length = check_at_least("length", length, 1)
-        self.rows = check_at_least("rows", rows, 2)
+        self.length = length
+        self.rows = rows
         self.most_falls = self.length * (self.rows - 1)
         super().__init__(
             observations=spaces.Discrete(self.length + 1),

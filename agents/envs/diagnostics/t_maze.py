@@ -10,8 +10,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.hidden import Hides
 from ..core.one_end import OneEnd
 
@@ -53,12 +54,13 @@ class TMaze(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     best_return = GOAL_REWARD
     memoryless_return = (GOAL_REWARD + PENALTY) / 2
 
-    def __init__(self, length: int = 10):
+    @checked
+    def __init__(self, length: Count = 10):
         """**Arguments:**
 
         - `length`: steps from the start to the junction; at least 1.
         """
-        self.length = check_at_least("length", length, 1)
+        self.length = length
         super().__init__(
             observations=spaces.Discrete(4),
             actions=spaces.Discrete(4),

@@ -1,6 +1,6 @@
 """The three-state POMDP: predict the next of three states, which one of them makes certain."""
 
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least
 from ..core.hidden import Hides
 
 STATES = 3
@@ -52,16 +53,15 @@ class ThreeState(Hides, BaseEnvironment):
     length are this library's.
     """
 
-    def __init__(self, max_episode_length: int = 100, scored: str = "third"):
+    @checked
+    def __init__(self, max_episode_length: Count = 100, scored: Literal["third", "all"] = "third"):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
         - `scored`: "third", if predictions are rewarded in state 2 only; or "all".
         """
-        self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
-        if scored not in ("third", "all"):
-            raise ValueError(f"`scored` (={scored!r}) must be 'third' or 'all'.")
+        self.max_episode_length = max_episode_length
         self.scored = scored
         super().__init__(
             observations=spaces.Discrete(STATES),

@@ -10,8 +10,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, Share, checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least, check_number
 from ..core.hidden import Hides
 
 STATES = 3
@@ -41,15 +42,16 @@ class ThreeStateCycle(Hides, BaseEnvironment):
     or 2 is uncertain.
     """
 
-    def __init__(self, max_episode_length: int = 100, advance: float = 0.9):
+    @checked
+    def __init__(self, max_episode_length: Count = 100, advance: Share = 0.9):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
         - `advance`: probability that the chain moves on in a step; from 0 to 1.
         """
-        self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
-        self.advance = check_number("advance", advance, 0.0, 1.0)
+        self.max_episode_length = max_episode_length
+        self.advance = advance
         super().__init__(
             observations=spaces.Discrete(2),
             actions=spaces.Discrete(STATES),

@@ -1,10 +1,11 @@
 """Trace conditioning: predict a stimulus from one that is gone before it comes."""
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge, Interval
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
@@ -12,9 +13,9 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray
 
 import scan
+from zoo.annotations import checked
 
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least, check_integer
 
 US_STEPS = 2
 CS_STEPS = 4
@@ -70,11 +71,12 @@ class TraceConditioning(BaseEnvironment):
     Trace Units in Reinforcement Learning", NeurIPS 2024.
     """
 
+    @checked
     def __init__(
         self,
-        expected_isi: int = 10,
-        num_distractors: int = MAX_DISTRACTORS,
-        min_iti: int = 80,
+        expected_isi: Annotated[int, Ge(2)] = 10,
+        num_distractors: Annotated[int, Interval(ge=0, le=MAX_DISTRACTORS)] = MAX_DISTRACTORS,
+        min_iti: Annotated[int, Ge(US_STEPS)] = 80,
         max_iti: int = 120,
     ):
         """**Arguments:**
@@ -86,14 +88,10 @@ class TraceConditioning(BaseEnvironment):
             2, the length of the US.
         - `max_iti`: the most; at least `min_iti`.
         """
-        self.expected_isi = check_at_least("expected_isi", expected_isi, 2)
-        self.num_distractors = check_integer("num_distractors", num_distractors)
-        self.min_iti = check_at_least("min_iti", min_iti, US_STEPS)
-        self.max_iti = check_integer("max_iti", max_iti)
-        if not 0 <= self.num_distractors <= MAX_DISTRACTORS:
-            raise ValueError(
-                f"`num_distractors` (={num_distractors}) must be from 0 to {MAX_DISTRACTORS}."
-            )
+        self.expected_isi = expected_isi
+        self.num_distractors = num_distractors
+        self.min_iti = min_iti
+        self.max_iti = max_iti
         if self.max_iti < self.min_iti:
             raise ValueError(
                 f"`max_iti` (={max_iti}) must be at least `min_iti` (={self.min_iti})."

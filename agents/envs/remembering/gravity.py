@@ -12,8 +12,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, Share, checked, fitted
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_at_least, check_integer
 from ..core.hidden import Hides
 from ..core.one_end import OneEnd
 
@@ -53,14 +54,15 @@ class Gravity(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     Reinforcement Learning", 2020.
     """
 
+    @checked
     def __init__(
         self,
-        rows: int = 3,
-        columns: int = 5,
+        rows: Count = 3,
+        columns: Count = 5,
         start: Any = None,
         cookie: Any = None,
         button: Any = None,
-        pull: float = 0.9,
+        pull: Share = 0.9,
         walls: Any = None,
     ):
         """**Arguments:**
@@ -80,8 +82,8 @@ class Gravity(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
         the grid or on a wall, the cookie is where the start or the button is, or `pull` is not a
         probability.
         """
-        self.rows = check_at_least("rows", rows, 1)
-        self.columns = check_at_least("columns", columns, 1)
+        self.rows = rows
+        self.columns = columns
         bottom, right = self.rows - 1, self.columns - 1
         self.start = self._cell("start", (bottom, 0) if start is None else start)
         self.cookie = self._cell("cookie", (0, 0) if cookie is None else cookie)
@@ -103,9 +105,7 @@ class Gravity(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
                     f"`{argument}` (={getattr(self, argument)}) must not be on one of the `walls` "
                     f"(={self.walls}); `walls=()` is the open grid."
                 )
-        if not 0 <= pull <= 1:
-            raise ValueError(f"`pull` (={pull}) must be from 0 to 1.")
-        self.pull = float(pull)
+        self.pull = pull
         super().__init__(
             observations=spaces.Discrete(self.rows * self.columns),
             actions=spaces.Discrete(4),
@@ -115,7 +115,7 @@ class Gravity(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     def _cell(self, argument: str, value: Any) -> tuple[int, int]:
         if not isinstance(value, Sequence) or len(value) != 2:
             raise TypeError(f"`{argument}` (={value!r}) must be two integers, (row, column).")
-        row, column = (check_integer(argument, number) for number in value)
+        row, column = (fitted(argument, number, int) for number in value)
         if not (0 <= row < self.rows and 0 <= column < self.columns):
             raise ValueError(
                 f"`{argument}` (={value!r}) must be inside the grid of rows (={self.rows}) "

@@ -8,8 +8,9 @@ import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Bool, Int, Int32
 
+from zoo.annotations import checked
+
 from ..core.base import BaseEnvironment
-from ..core.checks import check_integer
 from ..core.hidden import Hides
 from ..core.spaces import MultiDiscrete
 
@@ -55,6 +56,7 @@ class MiniGrid(Hides, BaseEnvironment):
     `step_env`; y grows downwards, direction 0 is right, 1 down, 2 left, 3 up.
     """
 
+    @checked
     def __init__(self, size: int, view: int, steps_per_cell: int):
         """**Arguments:**
 
@@ -62,7 +64,7 @@ class MiniGrid(Hides, BaseEnvironment):
         - `view`: side of the square that is seen; odd and at least 3.
         - `steps_per_cell`: the default time limit, divided by `size` squared.
         """
-        self.size, self.view = check_integer("size", size), check_integer("view", view)
+        self.size, self.view = size, view
         if self.view < 3 or self.view % 2 == 0:
             raise ValueError(f"`view` (={view}) must be odd and at least 3.")
         super().__init__(

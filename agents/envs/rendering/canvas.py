@@ -1,12 +1,13 @@
 """A picture to draw on: positions and sizes in units, of which a board's cell is one."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 from PIL import Image, ImageDraw, ImageFont
 
-from ..core.checks import check_at_least
+from zoo.annotations import fitted
 
 Color = tuple[int, int, int]
 Number = float | int | np.number
@@ -65,7 +66,7 @@ class Canvas:
         - `title`: one or two lines, written as small as they need to be. The size of a picture does
             not depend on them, so that the frames of a film are equal.
         """
-        self.scale = check_at_least("scale", scale, 4)
+        self.scale = fitted("scale", scale, Annotated[int, Ge(4)])
         self.width = max(width, _NARROWEST)
         self.left = (self.width - width) / 2  # what is drawn stays in the middle
         size = (round(self.width * scale), round((height + HEADER) * scale))

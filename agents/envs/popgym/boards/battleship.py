@@ -2,18 +2,20 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Interval
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray, UInt32
 
+from zoo.annotations import checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_integer
 from ...core.hidden import Hides
 from ...core.lazy_reset import LazyReset
 from ...core.spaces import MultiDiscrete
@@ -57,7 +59,12 @@ class Battleship(LazyReset, Hides, BaseEnvironment):
 
     needs_previous_action = True
 
-    def __init__(self, board_size: int = 10, ship_sizes: Any = (2, 3, 3, 4)):
+    @checked
+    def __init__(
+        self,
+        board_size: Annotated[int, Interval(ge=1, le=bitboard.MAX_COLUMNS)] = 10,
+        ship_sizes: Sequence[int] = (2, 3, 3, 4),
+    ):
         """**Arguments:**
 
         - `board_size`: rows and columns of the board, from 1 to 32. POPGym's Easy, Medium and Hard
@@ -66,14 +73,8 @@ class Battleship(LazyReset, Hides, BaseEnvironment):
             the order of placing. The ships before one of size s must cover less than n (n // s)
             cells of the n², so that it fits wherever they are, and all together less than n².
         """
-        self.board_size = n = check_integer("board_size", board_size)
-        if not 1 <= n <= bitboard.MAX_COLUMNS:
-            raise ValueError(
-                f"`board_size` (={board_size}) must be from 1 to {bitboard.MAX_COLUMNS}."
-            )
-        if not isinstance(ship_sizes, Sequence):
-            raise TypeError(f"`ship_sizes` (={ship_sizes!r}) must be a sequence of integers.")
-        self.ship_sizes = tuple(check_integer("ship_sizes", size) for size in ship_sizes)
+        self.board_size = n = board_size
+        self.ship_sizes = tuple(ship_sizes)
         if not self.ship_sizes or not all(1 <= size <= n for size in self.ship_sizes):
             raise ValueError(
                 f"`ship_sizes` (={ship_sizes!r}) must be at least one size from 1 to "

@@ -1,15 +1,17 @@
 """What the labyrinths share: mazes, moves, the view, and resets that are only made if needed."""
 
 import abc
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge
 from gymnax.environments import spaces
 from jaxtyping import Array, Int, Int32, PRNGKeyArray, UInt32
 
+from zoo.annotations import checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_at_least, check_integer
 from ...core.hidden import Hides
 from ...core.lazy_reset import LazyReset
 from ...core.spaces import MultiDiscrete
@@ -42,18 +44,19 @@ class Labyrinth(LazyReset, Hides, BaseEnvironment):
     `step_env`.
     """
 
-    def __init__(self, size: int = 10, episode_length: int = 1024):
+    @checked
+    def __init__(self, size: int = 10, episode_length: Annotated[int, Ge(2)] = 1024):
         """**Arguments:**
 
         - `size`: rows and columns of the maze, less one; even, from 6 to 30. POPGym's Easy, Medium
             and Hard have 10, 14 and 18.
         - `episode_length`: an episode has at most one step less; at least 2.
         """
-        self.size = check_integer("size", size)
+        self.size = size
         largest = bitboard.MAX_COLUMNS - 2
         if self.size % 2 or not 6 <= self.size <= largest:
             raise ValueError(f"`size` (={size}) must be even, and from 6 to {largest}.")
-        self.episode_length = check_at_least("episode_length", episode_length, 2)
+        self.episode_length = episode_length
         super().__init__(
             observations=MultiDiscrete([_KINDS] * 9 + [NO_ACTION + 1]),
             actions=spaces.Discrete(4),

@@ -1,17 +1,19 @@
 """MineSweeper: click on all cells without a mine, told only how many mines are near the last."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Interval
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_integer
 from ...core.hidden import Hides
 from ...core.lazy_reset import LazyReset
 from ...core.one_end import OneEnd
@@ -55,7 +57,12 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, Hides, BaseEnvironment):
 
     needs_previous_action = True
 
-    def __init__(self, board_size: int = 4, num_mines: int = 2):
+    @checked
+    def __init__(
+        self,
+        board_size: Annotated[int, Interval(ge=2, le=bitboard.MAX_COLUMNS)] = 4,
+        num_mines: int = 2,
+    ):
         """**Arguments:**
 
         - `board_size`: rows and columns of the board, from 2 to 32. POPGym's Easy, Medium and Hard
@@ -63,12 +70,8 @@ class MineSweeper(OneEnd[Any, EnvParams], LazyReset, Hides, BaseEnvironment):
         - `num_mines`: cells with a mine, at least 1, and less than the number of cells - 2. POPGym
             has 2, 6 and 10.
         """
-        self.board_size = check_integer("board_size", board_size)
-        if not 2 <= self.board_size <= bitboard.MAX_COLUMNS:
-            raise ValueError(
-                f"`board_size` (={board_size}) must be from 2 to {bitboard.MAX_COLUMNS}."
-            )
-        self.num_mines = check_integer("num_mines", num_mines)
+        self.board_size = board_size
+        self.num_mines = num_mines
         if not 1 <= self.num_mines < self.cells - 2:
             raise ValueError(
                 f"`num_mines` (={num_mines}) must be at least 1 and less than "

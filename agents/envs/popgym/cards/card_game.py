@@ -11,8 +11,9 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
+from zoo.annotations import Count, checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_at_least
 from ...core.hidden import Hides
 from ...core.one_end import OneEnd
 
@@ -91,9 +92,10 @@ class CardGame(OneEnd[Any, EnvParams], Hides, BaseEnvironment, abc.ABC):
 
     shown_by = ("begin", "play")
 
+    @checked
     def __init__(
         self,
-        decks: int,
+        decks: Count,
         observations: spaces.Space,
         num_actions: int,
         *,
@@ -111,7 +113,7 @@ class CardGame(OneEnd[Any, EnvParams], Hides, BaseEnvironment, abc.ABC):
         - `side_by_side`: `(n,)` if n such decks are dealt side by side, as `begin` and `play` want
             them.
         """
-        self.decks = check_at_least("decks", decks, 1)
+        self.decks = decks
         self.kinds = kinds
         self._passes = passes
         self._side_by_side = side_by_side

@@ -10,8 +10,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_at_least
 from ...core.hidden import Hides
 from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
@@ -58,7 +59,8 @@ class Concentration(Hides, BaseEnvironment):
 
     needs_previous_action = True
 
-    def __init__(self, decks: int = 1, deck_type: str = "ranks"):
+    @checked
+    def __init__(self, decks: Count = 1, deck_type: str = "ranks"):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,
@@ -71,7 +73,7 @@ class Concentration(Hides, BaseEnvironment):
         `TypeError` or `ValueError` if `decks` is not a positive integer; `ValueError` if
         `deck_type` is not one of the two: a deck has 13 cards of a suit, so one has no match.
         """
-        self.decks = check_at_least("decks", decks, 1)
+        self.decks = decks
         self.deck_type = deck_type
         self.kinds = check_kinds(deck_type, ("colors", "ranks"))
         super().__init__(

@@ -8,7 +8,8 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
-from ...core.checks import check_at_least
+from zoo.annotations import Count, checked
+
 from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
 from .card_game import (
@@ -49,7 +50,8 @@ class CountRecall(CardGame):
     ICLR 2023.
     """
 
-    def __init__(self, decks: int = 1, deck_type: str = "colors"):
+    @checked
+    def __init__(self, decks: Count = 1, deck_type: str = "colors"):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,
@@ -64,7 +66,7 @@ class CountRecall(CardGame):
         """
         self.deck_type = deck_type
         kinds = check_kinds(deck_type, tuple(KINDS))
-        self.most = check_at_least("decks", decks, 1) * CARDS_PER_DECK // kinds
+        self.most = decks * CARDS_PER_DECK // kinds
         super().__init__(
             decks,
             MultiDiscrete((kinds,) * 2),

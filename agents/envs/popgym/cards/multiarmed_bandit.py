@@ -10,8 +10,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_at_least
 from ...core.hidden import Hides
 
 
@@ -48,15 +49,16 @@ class MultiarmedBandit(Hides, BaseEnvironment):
 
     needs_previous_action = True
 
-    def __init__(self, arms: int = 10, episode_length: int = 200):
+    @checked
+    def __init__(self, arms: Count = 10, episode_length: Count = 200):
         """**Arguments:**
 
         - `arms`: number of arms; at least 1. POPGym's Easy, Medium and Hard have 10, 20 and 30.
         - `episode_length`: the T of the rewards, and the default time limit; at least 1. Easy,
             Medium and Hard have 200, 400 and 600.
         """
-        self.arms = check_at_least("arms", arms, 1)
-        self.episode_length = check_at_least("episode_length", episode_length, 1)
+        self.arms = arms
+        self.episode_length = episode_length
         super().__init__(
             observations=spaces.Discrete(2),
             actions=spaces.Discrete(self.arms),

@@ -8,7 +8,8 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
-from ...core.checks import check_integer
+from zoo.annotations import Count, checked
+
 from ...core.lookup import at
 from .card_game import CARDS_PER_DECK, SUITS, CardGame, deal, full_deck
 
@@ -40,7 +41,8 @@ class RepeatPrevious(CardGame):
     ICLR 2023.
     """
 
-    def __init__(self, decks: int = 1, k: int = 4):
+    @checked
+    def __init__(self, decks: Count = 1, k: int = 4):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1.
@@ -49,7 +51,7 @@ class RepeatPrevious(CardGame):
             3 decks.
         """
         super().__init__(decks, spaces.Discrete(SUITS), num_actions=SUITS)
-        self.k = check_integer("k", k)
+        self.k = k
         if not 1 <= self.k < self.num_cards:
             raise ValueError(
                 f"`k` (={k}) must be at least 1 and less than "

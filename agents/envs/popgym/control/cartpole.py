@@ -12,8 +12,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, PRNGKeyArray
 
+from zoo.annotations import Count, NonNegative, checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_at_least, check_number
 from ...core.hidden import Hides
 
 GRAVITY = 9.8
@@ -57,13 +58,14 @@ class CartPole(Hides, BaseEnvironment):
     # Twice what ends an episode, so that the observation of a fall is inside.
     bounds: Any = np.array([2 * MAX_POSITION, 2 * MAX_ANGLE], np.float32)
 
-    def __init__(self, max_episode_length: int = 200):
+    @checked
+    def __init__(self, max_episode_length: Count = 200):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode without a fall; at least 1. It is the default
             time limit and scales the reward, so that the best return is 1.
         """
-        self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
+        self.max_episode_length = max_episode_length
         super().__init__(
             observations=spaces.Box(-self.bounds, self.bounds, (2,), jnp.float32),
             actions=spaces.Discrete(2),
@@ -180,7 +182,8 @@ class NoisyPositionOnlyCartPole(CartPole):
     ICLR 2023.
     """
 
-    def __init__(self, max_episode_length: int = 200, noise_sigma: float = 0.1):
+    @checked
+    def __init__(self, max_episode_length: Count = 200, noise_sigma: NonNegative = 0.1):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode without a fall; at least 1.
@@ -188,7 +191,7 @@ class NoisyPositionOnlyCartPole(CartPole):
             have 0.1, 0.2 and 0.3.
         """
         super().__init__(max_episode_length)
-        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
+        self.noise_sigma = noise_sigma
 
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams

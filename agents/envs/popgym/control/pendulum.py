@@ -12,8 +12,9 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float, Float32, PRNGKeyArray
 
+from zoo.annotations import Count, NonNegative, checked
+
 from ...core.base import BaseEnvironment
-from ...core.checks import check_at_least, check_number
 from ...core.hidden import Hides
 
 GRAVITY = 10.0
@@ -65,13 +66,14 @@ class Pendulum(Hides, BaseEnvironment):
     `observe`.
     """
 
-    def __init__(self, max_episode_length: int = 200):
+    @checked
+    def __init__(self, max_episode_length: Count = 200):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode, T; at least 1. It is the default time limit and
             scales the reward.
         """
-        self.max_episode_length = check_at_least("max_episode_length", max_episode_length, 1)
+        self.max_episode_length = max_episode_length
         super().__init__(
             observations=spaces.Box(-1.0, 1.0, (2,), jnp.float32),
             actions=spaces.Box(-MAX_TORQUE, MAX_TORQUE, (1,), jnp.float32),
@@ -155,7 +157,8 @@ class NoisyPositionOnlyPendulum(Pendulum):
     ICLR 2023.
     """
 
-    def __init__(self, max_episode_length: int = 200, noise_sigma: float = 0.1):
+    @checked
+    def __init__(self, max_episode_length: Count = 200, noise_sigma: NonNegative = 0.1):
         """**Arguments:**
 
         - `max_episode_length`: steps of an episode, T; at least 1.
@@ -163,7 +166,7 @@ class NoisyPositionOnlyPendulum(Pendulum):
             have 0.1, 0.2 and 0.3.
         """
         super().__init__(max_episode_length)
-        self.noise_sigma = check_number("noise_sigma", noise_sigma, 0.0)
+        self.noise_sigma = noise_sigma
 
     def observe(
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams

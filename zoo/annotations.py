@@ -77,13 +77,13 @@ def fitted(name: str, value: Any, kind: Any, *, of: str = "") -> Any:
     `TypeError` or `ValueError` with the setting, the value and the rule.
     """
     found = _fitted(value, kind)
-    subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
-    if found is not _WRONG:
-        rule = _broken(found, kind) if isinstance(found, int | float) else None
-        if rule is not None:
-            none = ", or None" if types.NoneType in _types(kind) else ""
-            raise ValueError(f"{subject} must be {rule}{none}.")
+    broken = _broken(found, kind) if isinstance(found, int | float) else None
+    if found is not _WRONG and broken is None:
         return found
+    subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
+    if broken is not None:
+        none = ", or None" if types.NoneType in _types(kind) else ""
+        raise ValueError(f"{subject} must be {broken}{none}.")
     value = value.item() if isinstance(value, np.generic) else value
     rule = _said(kind)
     if _is_sensitivity(kind):

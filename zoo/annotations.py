@@ -19,11 +19,9 @@ from annotated_types import Ge, Gt, Interval
 
 from rtrl import AbstractSensitivity
 from zoo.kinds.choices import SENSITIVITIES, why_not
-from zoo.parts.checks import shown
+from zoo.parts.checks import MOST, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-MOST = 2**31 - 1  # what JAX's usual integers hold
 
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 """How many of what there has to be one of."""

@@ -113,12 +113,18 @@ def test_zeros_are_not_near_a_scan_in_float32(float32):
             y = super().readout(state, x)
             return -y if y.dtype == jnp.bfloat16 else y
 
+    class Hidden(zoo.MinGRU):
+        def readout(self, state, x):
+            y = 0 * super().readout(state, x)
+            return y / y if y.dtype == jnp.bfloat16 else y
+
     def passed(kind):
         return [check.passed for check in promises.in_half_precision(kind(3, 4, key=KEY))]
 
     assert passed(zoo.MinGRU) == [True, True]
     assert not passed(Silent)[1]  # of all leaves the one half is right
     assert passed(Opposite) == [False, True]
+    assert passed(Hidden) == [False, False]  # a leaf of zeros is looked at, too
 
 
 @pytest.mark.parametrize("hidden", [2, 4, 5])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-_MOST = 2**31 - 1  # what JAX's usual integers hold
+MOST = 2**31 - 1  # what JAX's usual integers hold
 
 
 def check_counts(least: int, **counts: Any) -> None:
@@ -27,8 +27,8 @@ def check_counts(least: int, **counts: Any) -> None:
             raise ValueError(
                 f"`{name}` (={shown(value)}) must be a whole number of at least {least}."
             )
-        if value > _MOST:
-            raise ValueError(f"`{name}` (={shown(value)}) must be at most {_MOST}.")
+        if value > MOST:
+            raise ValueError(f"`{name}` (={shown(value)}) must be at most {MOST}.")
 
 
 def check_sizes(**sizes: int) -> None:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-_LEAST_SCALE = 1e-4
+LEAST_SCALE = 1e-4
 
 
 def total(ys: Any, weights: Any) -> Array:
@@ -53,7 +53,7 @@ def difference(got: Any, expected: Any) -> tuple[float, str]:
             return np.inf, name
         error, scale = np.max(np.abs(g - e)), np.max(np.abs(e))
         # A leaf that is zero but for rounding has no scale of its own.
-        relative = float(error) / max(float(scale), _LEAST_SCALE)
+        relative = float(error) / max(float(scale), LEAST_SCALE)
         if relative > worst[0]:
             worst = (relative, name)
     return worst

@@ -21,7 +21,7 @@ from zoo.kinds.monoid import AbstractMonoidCell
 from zoo.memory import AbstractMemory
 from zoo.proofs.forms import jit, perturbed
 from zoo.proofs.loop import plain_loop
-from zoo.proofs.losses import difference
+from zoo.proofs.losses import LEAST_SCALE, difference
 from zoo.proofs.probes import leaks, not_holomorphic
 from zoo.proofs.report import Check
 from zoo.stack import Stack
@@ -280,15 +280,18 @@ def in_half_precision(memory: AbstractMemory) -> list[Check]:
     except (TypeError, ValueError) as error:
         return [_refused("bfloat16", error)]
     expected = cast(_scanned(cast(memory, high), cast(jax.device_put(xs), high)), high)
-    paths, wanted = zip(*jax.tree_util.tree_leaves_with_path(expected), strict=True)
-    pairs = [
-        (jax.tree_util.keystr(path), np.asarray(g), np.asarray(e))
-        for path, g, e in zip(paths, jax.tree.leaves(cast(got, high)), wanted, strict=True)
-        if np.any(e)
-    ]
-    apart = [float(np.sum(np.abs(g - e)) / np.sum(np.abs(e))) for _, g, e in pairs]
-    sizes = [(abs(float(np.max(np.abs(g)) / np.max(np.abs(e))) - 1), p) for p, g, e in pairs]
-    number, where = max(sizes, key=lambda size: size[0] if np.isfinite(size[0]) else np.inf)
+    apart, sizes = [], []
+    for (path, e), g in zip(
+        jax.tree_util.tree_leaves_with_path(expected), jax.tree.leaves(cast(got, high)), strict=True
+    ):
+        g, e = np.asarray(g), np.asarray(e)
+        if e.size:
+            # NaN where something is not finite, which is within no limit.
+            apart.append(float(np.mean(np.abs(g - e)) / max(np.mean(np.abs(e)), LEAST_SCALE)))
+            change = abs(np.max(np.abs(g)) - np.max(np.abs(e)))
+            size = float(change / max(np.max(np.abs(e)), LEAST_SCALE))
+            sizes.append((size if np.isfinite(size) else np.inf, jax.tree_util.keystr(path)))
+    number, where = max(sizes)
     rule = "in bfloat16 states and outputs are finite, and not others altogether"
     return [
         Check("dtypes", "bfloat16 scan against float32", float(np.mean(apart)), "", 0.5, rule),

@@ -10,6 +10,7 @@ import zoo
 from tests.zoo import liars
 from zoo.__main__ import main
 from zoo.proofs import promises
+from zoo.proofs.forms import known_options
 
 KEY = jax.random.key(0)
 
@@ -181,3 +182,8 @@ def test_names_are_listed_with_their_options(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(zoo.names())
     assert any(line.split()[:3] == ["ffm", "traces=32", "contexts=4"] for line in lines)
+
+
+def test_options_that_the_compiler_does_not_have_are_left_out():
+    options = {"xla_nobody_knows_this": True, "xla_backend_optimization_level": 0}
+    assert known_options(options) == {"xla_backend_optimization_level": 0}

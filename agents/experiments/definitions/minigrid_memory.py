@@ -17,10 +17,11 @@ EXPERIMENT = Experiment(
     algorithm="ppo",
     base={
         "gradient": BPTT(),
-        "num_envs": 16,
+        "num_envs": 64,
         "encoder_size": 128,
         "head_size": 128,
-        "learning_rate": 3e-4,
+        "learning_rate": 1e-3,
+        "entropy_coefficient": 0.03,
     },
     environments={name: {"env": name} for name in ("MemoryS7", "RedBlueDoors-8x8")},
     variants={
@@ -30,7 +31,7 @@ EXPERIMENT = Experiment(
     },
     scales={
         "quick": Scale(4_096, 2),
-        "small": Scale(5_000_000, 5),
+        "small": Scale(3_000_000, 3),
         "full": Scale(20_000_000, 30),
     },
     claims=tuple(
@@ -39,8 +40,9 @@ EXPERIMENT = Experiment(
         for other in ("LSTM", "K3", "B3", "none")
     ),
     differs=(
-        "Five million steps and a rate of 3e-4 in place of 1e-5, with which nothing moves in as "
-        "many; 16 environments side by side; two hidden layers and the memory's in place of five; "
-        "the LSTM by BPTT through 128 steps with the same rate."
+        "Three million steps in place of twenty, and a rate of 1e-3 in place of 1e-5, with which "
+        "nothing moves in as many; 64 environments side by side and an entropy weight of .03, "
+        "without which policies are certain before they see a reward; two hidden layers and the "
+        "memory's in place of five; the LSTM by BPTT through 128 steps with the same settings."
     ),
 )

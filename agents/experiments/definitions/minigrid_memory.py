@@ -30,7 +30,7 @@ EXPERIMENT = Experiment(
         "LSTM": {"memory": zoo.spec("lstm", hidden=128)},
     },
     scales={
-        "quick": Scale(4_096, 2),
+        "quick": Scale(16_384, 2),
         "small": Scale(3_000_000, 3),
         "full": Scale(20_000_000, 30),
     },

@@ -1,4 +1,4 @@
-"""PPO with memories that actions write, in rooms of MiniGrid."""
+"""PPO with memories that actions write, in a room of MiniGrid with two doors."""
 
 import zoo
 from agents.experiments.claims import Better
@@ -12,8 +12,8 @@ def _with(memory: str):
 
 EXPERIMENT = Experiment(
     name="minigrid_memory",
-    question="Does PPO solve MiniGrid's memory tasks with observations that it chooses to keep?",
-    source="Toro Icarte et al. (2020), figure 6: MiniGrid",
+    question="Does PPO solve RedBlueDoors with observations that it chooses to keep?",
+    source="Toro Icarte et al. (2020), figure 6: RedBlueDoors",
     algorithm="ppo",
     base={
         "gradient": BPTT(),
@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
         "learning_rate": 1e-3,
         "entropy_coefficient": 0.03,
     },
-    environments={name: {"env": name} for name in ("MemoryS7", "RedBlueDoors-8x8")},
+    environments={"RedBlueDoors-8x8": {"env": "RedBlueDoors-8x8"}},
     variants={
         "none": {"memory": zoo.spec("mlp", hidden=128)},
         **{name: _with(name) for name in ("K3", "B3", "O3", "OA3")},

@@ -86,7 +86,7 @@ def run(
         path = out / f"{folder_name(environment)}.png"
         title = f"{experiment.name}: {environment}"
         metric = "return" if experiment.probe else experiment.metric
-        learning_curve(runs, path, metric=metric, title=title)
+        learning_curve(runs, path, metric=metric, title=title, together=True)
     return rows
 
 

@@ -38,6 +38,7 @@ def learning_curve(
     metric: str | None = None,
     smoothing: int = 1,
     title: str | None = None,
+    together: bool = False,
 ) -> None:
     """Draw the learning curves of one or several runs into one picture.
 
@@ -54,6 +55,8 @@ def learning_curve(
     - `smoothing`: average each seed over so many measured points.
     - `title`: written above; by default the environment, and memory and gradient where all runs in
         it have the same.
+    - `together`: whether all runs are in one part, such as where options of the environment are
+        what is compared.
 
     **Raises:**
 
@@ -64,6 +67,9 @@ def learning_curve(
     scalars = {label: read_scalars(folder) for label, folder in runs.items()}
     metric = metric or default_metric(list(scalars.values()))
     groups = by_environment(runs)
+    if together:
+        outlines = {label: about for group in groups.values() for label, about in group.items()}
+        groups = {"": {label: outlines[label] for label in runs}}
     beside = any(len(outlines) > _INSIDE for outlines in groups.values())
     figure = new_figure((_WIDTH + _BESIDE * beside) * len(groups), _HEIGHT)
     parts = figure.subplots(1, len(groups), squeeze=False)[0]

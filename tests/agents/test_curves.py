@@ -223,3 +223,13 @@ def test_each_environment_has_its_part_with_what_its_runs_share_above(tmp_path, 
     assert rows == [["a", "c"], ["b"]]
     assert main([*words, "--title", "mine"]) == 0
     assert drawn[1].get_suptitle() == "mine" and drawn[1].axes[0].get_title() == left.get_title()
+
+
+def test_runs_of_several_environments_are_drawn_together_where_it_is_asked(tmp_path, drawn):
+    runs = {label: write_run(tmp_path / label, seeds=1) for label in "abc"}
+    for label, env in zip("abc", "XYX", strict=True):
+        configure(runs[label], env, "RTRL")
+    learning_curve(runs, tmp_path / "a.png", title="mine", together=True)
+    (axes,) = drawn[0].axes
+    assert axes.get_title() == "mine"
+    assert [line.get_label()[0] for line in axes.get_lines()] == ["a", "b", "c"]

@@ -16,27 +16,13 @@ import tyro
 
 import agents
 import zoo
+from agents.experiments.definitions import pendulum_memory
 from agents.learning.schedules import iterations_of
 from agents.running.curves import learning_curve
 from agents.running.scalars import read_scalars
 
 _CARDS = {"env": "RepeatPreviousEasy", "discount": 0.5}
-_PENDULUM: dict[str, Any] = {
-    "env": "PositionOnlyPendulumEasy",
-    "num_envs": 8,
-    "rollout_length": 25,
-    "updates": 20,
-    "warm_up": 4000,
-    "sampling": "zero",
-    "segment": 20,
-    "batch_steps": 400,
-    "learning_rate": 2e-3,
-    "discount": 0.95,
-    "target_kept": 0.97,
-    "reward_scale": 100.0,
-    "encoder_size": 32,
-    "head_size": 32,
-}
+_PENDULUM: dict[str, Any] = {"env": "PositionOnlyPendulumEasy", **pendulum_memory.EXPERIMENT.base}
 _DQN: dict[str, Any] = {
     "num_envs": 8,
     "updates": 4,
@@ -68,7 +54,7 @@ COMPARISONS = {
     "dqn": Comparison(agents.DQN, zoo.spec("lru", hidden=32), _CARDS | _DQN, 25_600),
     "pqn": Comparison(agents.PQN, zoo.spec("rtu", hidden=32), _CARDS | _PQN, 61_440),
     "sac": Comparison(
-        agents.SAC, zoo.spec("gru", hidden=16), {**_PENDULUM, "temperature": 0.02}, 28_000
+        agents.SAC, zoo.spec("gru", hidden=16), _PENDULUM | pendulum_memory.OWN["sac"], 28_000
     ),
     "td3": Comparison(agents.TD3, zoo.spec("gru", hidden=16), _PENDULUM, 36_000),
 }

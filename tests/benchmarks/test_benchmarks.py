@@ -22,6 +22,7 @@ from benchmarks import (
     _measure,
     _online,
     _packages,
+    against,
     communication,
     conditioning,
     depth,
@@ -50,6 +51,24 @@ def _check_ratios(rows):
         ratios = {key: value for key, value in row.items() if key.startswith("×")}
         assert ratios
         assert all(math.isfinite(value) and value > 0 for value in ratios.values()), row
+
+
+@pytest.mark.slow
+def test_against():
+    here = str(against.ROOT)
+    few = against.Options(here, quick=True, gradients=("BPTT",), encoder_sizes=(0,), cells=("mlp",))
+    rows = against.run(few)["against"]
+    assert [row["program"] for row in rows] == ["ppo BPTT 0", "cell mlp scan", "cell mlp gradient"]
+    _check_ratios([{"×": row["× before"]} for row in rows])
+    assert all(row["compile s before"] > 0 and row["compile s now"] > 0 for row in rows)
+    with pytest.raises(RuntimeError, match=r"'compile cell mlq scan' ended the process of .*'mlq'"):
+        against.run(replace(few, gradients=(), cells=("mlq",)))
+
+
+def test_what_is_neither_a_folder_nor_a_commit_is_compared_with_nothing():
+    words = r"`before` \(='no-such-thing'\) must be a folder or a commit: .+"
+    with pytest.raises(ValueError, match=words):
+        against.run(against.Options("no-such-thing"))
 
 
 @pytest.mark.slow

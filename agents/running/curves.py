@@ -1,6 +1,7 @@
 """Learning curves, drawn with a band over seeds."""
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ _LABELS = {
 _WIDTH, _HEIGHT = 7.0, 4.2  # of a picture, or of each environment's part of it, in inches
 _INSIDE = 6  # more lines leave no corner free for their names
 _BESIDE = 3.0  # inches that a part is wider where names stand beside it
+_NAME, _TITLE = 48, 64  # characters of a line, which a longer name or title is broken into
 
 
 def learning_curve(
@@ -119,10 +121,10 @@ def _draw(
     mean, low, high = spread(values)
     count = values.shape[1]
     # matplotlib hides the names that begin with a line.
-    shown_label = " " * label.startswith("_") + _as_it_is(label)
+    shown_label = " " * label.startswith("_") + label
     name = f"{shown_label} ({f'{count} seeds' if count > 1 else '1 seed'})"
     marker = "o" if len(steps) == 1 else None
-    axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
+    axes.plot(steps, mean, linewidth=2, label=_as_it_is(name, _NAME), marker=marker, **shown)
     if count > 1:
         axes.fill_between(steps, low, high, color=shown["color"], alpha=0.2, linewidth=0)
     return count, float(np.nanmin(values)), float(np.nanmax(values))
@@ -155,9 +157,9 @@ def _decorate(
         title_fontsize=9,
         alignment="left",
     )
-    axes.set_title(_as_it_is(title), fontsize=12)
+    axes.set_title(_as_it_is(title, _TITLE), fontsize=12)
 
 
-def _as_it_is(text: str) -> str:
-    """A text for matplotlib, which reads what stands between dollars as a formula."""
-    return text.replace("$", r"\$")
+def _as_it_is(text: str, width: int) -> str:
+    """A text in lines for matplotlib, which reads what stands between dollars as a formula."""
+    return textwrap.fill(text, width, replace_whitespace=False).replace("$", r"\$")

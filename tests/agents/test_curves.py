@@ -158,6 +158,21 @@ def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
     assert curves.width > 5 * drawn[0].dpi
 
 
+def test_a_long_name_and_a_long_title_stay_in_the_picture(tmp_path, drawn):
+    folder = write_run(tmp_path / "a", seeds=1)
+    name, title = "learning_rate=3e-4,memory=" + 14 * "gru$lstm-", 14 * "one of many "
+    learning_curve({name: folder}, tmp_path / "a.png", title=title)
+    (axes,) = drawn[0].axes
+    (shown,) = axes.get_legend().get_texts()
+    said = "".join(shown.get_text().split())
+    assert said.replace("\\$", "$") == f"{name}(1seed)"
+    for text in (shown, axes.title):
+        extent = text.get_window_extent()
+        assert extent.x0 >= 0
+        assert extent.x1 <= drawn[0].bbox.x1
+    assert axes.get_window_extent().width > 5 * drawn[0].dpi
+
+
 def test_drawing_leaves_no_global_figure(tmp_path):
     import matplotlib.pyplot as plt
 

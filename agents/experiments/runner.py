@@ -86,7 +86,7 @@ def run(
         path = out / f"{folder_name(environment)}.png"
         title = f"{experiment.name}: {environment}"
         metric = "return" if experiment.probe else experiment.metric
-        learning_curve(runs, path, metric=metric, title=title, together=True)
+        learning_curve(runs, path, metric=metric, smoothing=None, title=title, together=True)
     return rows
 
 

@@ -38,7 +38,7 @@ def learning_curve(
     path: str | Path,
     *,
     metric: str | None = None,
-    smoothing: int = 1,
+    smoothing: int | None = 1,
     title: str | None = None,
     together: bool = False,
 ) -> None:
@@ -54,7 +54,7 @@ def learning_curve(
     - `runs`: the runs' folders, by the label each gets.
     - `path`: the picture to write; its ending tells the format.
     - `metric`: what to draw; by default see `default_metric`.
-    - `smoothing`: average each seed over so many measured points.
+    - `smoothing`: average each seed over so many measured points; `None` for a fiftieth of them.
     - `title`: written above; by default the environment, and memory and gradient where all runs in
         it have the same.
     - `together`: whether all runs are in one part, such as where options of the environment are
@@ -113,11 +113,16 @@ def style_axes(axes: Axes, x: str, y: str) -> None:
 
 
 def _draw(
-    axes: Axes, label: str, run: Scalars, metric: str, smoothing: int, shown: Mapping[str, Any]
+    axes: Axes,
+    label: str,
+    run: Scalars,
+    metric: str,
+    smoothing: int | None,
+    shown: Mapping[str, Any],
 ) -> tuple[int, float, float]:
     """Draw one run; the number of seeds, and the least and the greatest of their values."""
     steps, values = run.curve(metric)
-    values = smooth(values, smoothing)
+    values = smooth(values, max(1, len(steps) // 50) if smoothing is None else smoothing)
     mean, low, high = spread(values)
     count = values.shape[1]
     # matplotlib hides the names that begin with a line.

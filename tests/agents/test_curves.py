@@ -112,6 +112,15 @@ def test_smoothing_averages_the_last_points_of_each_seed():
         smooth(values, 0)
 
 
+def test_a_curve_may_be_smoothed_by_its_number_of_points(tmp_path, drawn):
+    folder = write_run(tmp_path / "a", iterations=160)
+    for smoothing in (None, 3, 1):
+        learning_curve({"a": folder}, tmp_path / "a.png", metric="return", smoothing=smoothing)
+    of_points, of_three, of_one = (f.axes[0].get_lines()[0].get_ydata() for f in drawn)
+    np.testing.assert_array_equal(of_points, of_three)
+    assert not np.array_equal(of_points, of_one)
+
+
 def test_several_runs_in_one_figure(tmp_path, drawn):
     runs = {"RTRL": write_run(tmp_path / "a"), "BPTT": write_run(tmp_path / "b", seeds=1, lift=1)}
     learning_curve(runs, tmp_path / "a.png", title="RepeatFirst")

@@ -64,9 +64,11 @@ def run(options: Options) -> dict[str, list[Row]]:
 
     **Raises:**
 
-    `ValueError` if `before` is neither a folder nor a commit, or `RuntimeError` with what a tree's
-    process said at last, if it ended.
+    `ValueError` if `before` is neither a folder nor a commit or `rounds` is less than 2, or
+    `RuntimeError` with what a tree's process said at last, if it ended.
     """
+    if options.rounds < 2:
+        raise ValueError(f"`rounds` (={options.rounds}) must be at least 2.")
     names = [f"ppo {g} {size}" for size in options.encoder_sizes for g in options.gradients]
     names += [f"cell {name} {form}" for name in options.cells for form in ("scan", "gradient")]
     rounds, compilations = (2, 1) if options.quick else (options.rounds, 3)

@@ -69,6 +69,8 @@ def test_what_is_neither_a_folder_nor_a_commit_is_compared_with_nothing():
     words = r"`before` \(='no-such-thing'\) must be a folder or a commit: .+"
     with pytest.raises(ValueError, match=words):
         against.run(against.Options("no-such-thing"))
+    with pytest.raises(ValueError, match=r"`rounds` \(=1\) must be at least 2"):
+        against.run(against.Options(str(against.ROOT), rounds=1))
 
 
 @pytest.mark.slow

@@ -77,26 +77,25 @@ def run(options: Options) -> dict[str, list[Row]]:
         pair = [
             stack.enter_context(Programs(folder, quick=options.quick)) for folder in (before, ROOT)
         ]
-        compiled = {name: _in_turn(pair, f"compile {name}", 1) for name in names}
-        for name, seconds in compiled.items():
-            if max(seconds[0]) < 2:
-                seconds += _in_turn(pair, f"compile {name}", compilations - 1, first=1)
+        compiled = {name: [_in_turn(pair, f"compile {name}", 0)] for name in names}
+        for k in range(1, compilations):
+            for name, found in compiled.items():
+                if max(found[0]) < 2:
+                    found.append(_in_turn(pair, f"compile {name}", k))
         # All programs of a round before the next round, so that a slow minute is one of few.
-        turns = [
-            {name: _in_turn(pair, f"run {name}", 1, first=k % 2) for name in names}
-            for k in range(rounds)
-        ]
+        turns = [{name: _in_turn(pair, f"run {name}", k) for name in names} for k in range(rounds)]
     rows = []
     for name in names:
-        old, new = zip(*(turn[name][0] for turn in turns), strict=True)
-        ratios = sorted(b / a for a, b in zip(old, new, strict=True))
+        old, new = zip(*(turn[name] for turn in turns), strict=True)
+        ratios = [b / a for a, b in zip(old, new, strict=True)]
+        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
         rows.append(
             {
                 "program": name,
                 "before ms": 1e3 * statistics.median(old),
                 "now ms": 1e3 * statistics.median(new),
-                "× before": statistics.median(ratios),
-                "quartiles": "{:.2f} to {:.2f}".format(*_quartiles(ratios)),
+                "× before": middle,
+                "quartiles": f"{low:.2f} to {high:.2f}",
                 "compile s before": min(a for a, _ in compiled[name]),
                 "compile s now": min(b for _, b in compiled[name]),
             }
@@ -165,21 +164,10 @@ class Programs:
         return json.loads(answer)
 
 
-def _in_turn(
-    pair: Sequence[Programs], line: str, times: int, *, first: int = 0
-) -> list[tuple[float, float]]:
-    """Seconds in both trees, which take turns in being first."""
-    found = []
-    for k in range(first, first + times):
-        order = (0, 1) if k % 2 == 0 else (1, 0)
-        seconds = {which: pair[which].seconds(line) for which in order}
-        found.append((seconds[0], seconds[1]))
-    return found
-
-
-def _quartiles(values: Sequence[float]) -> tuple[float, float]:
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, high
+def _in_turn(pair: Sequence[Programs], line: str, turn: int) -> tuple[float, float]:
+    """Seconds in both trees; the second is first in every other turn."""
+    seconds = {which: pair[which].seconds(line) for which in ((0, 1) if turn % 2 == 0 else (1, 0))}
+    return seconds[0], seconds[1]
 
 
 if __name__ == "__main__":

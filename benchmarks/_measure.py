@@ -2,10 +2,12 @@
 
 import json
 import math
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,12 @@ class Budget:
     """How often each candidate is compiled, unless that takes over two seconds."""
 
 
-# A GPU is given its programs from a queue. So many seconds of them hide how long a call and the
-# waiting for its end take, which are longer than many a kernel.
+# A GPU is given its programs from a queue. So many seconds of them hide how long the waiting for
+# their end takes, and a program that takes less than `_SHORT` stands in one several times, because
+# a call of it takes longer than many a kernel.
 _LEAST = 0.01
+_SHORT = 2e-4
+_TIMES = 8
 
 QUICK = Budget(seconds=0.0, least=2, most=2, compilations=1)
 
@@ -77,7 +82,8 @@ def compete(
 
     Round-robin, so that whatever else the machine does hits all alike; medians over the rounds.
     Candidates should need memory of one magnitude: gigabytes that one gives back to the system
-    slow down the next.
+    slow down the next. For a GPU the processor's cores compile them side by side, where each is
+    compiled once only.
 
     **Arguments:**
 
@@ -90,26 +96,40 @@ def compete(
     """
     budget = budget or Budget()
     compiled, compile_seconds = {}, {name: [] for name in candidates}
-    for i in range(budget.compilations):
-        for name, (function, arguments) in candidates.items():
-            if i == 0 or compile_seconds[name][0] < 2:
-                seconds, compiled[name] = _compile(function, arguments)
+    threads = 1 if _on_cpu() or budget.compilations > 1 else os.cpu_count()
+    with ThreadPoolExecutor(threads) as pool:
+        for i in range(budget.compilations):
+            names = [n for n in candidates if i == 0 or compile_seconds[n][0] < 2]
+            found = pool.map(lambda name: _compile(*candidates[name]), names)
+            for name, (seconds, program) in zip(names, found, strict=True):
+                compiled[name] = program
                 compile_seconds[name].append(seconds)
-    rounds, repeats = {}, {}
-    for name, (_, arguments) in candidates.items():
-        _run(compiled[name], arguments)
-        seconds = _run(compiled[name], arguments)
-        repeats[name] = 1 if _on_cpu() else math.ceil(min(max(_LEAST / seconds, 1), 200))
-        if repeats[name] > 1:
-            seconds = repeats[name] * _run(compiled[name], arguments, repeats[name])
-        rounds[name] = math.ceil(min(max(budget.seconds / seconds, budget.least), budget.most))
+        programs, seconds, repeats = dict(compiled), {}, {}
+        for name, (_, arguments) in candidates.items():
+            _run(compiled[name], arguments)
+            seconds[name] = _run(compiled[name], arguments)
+            repeats[name] = 1 if _on_cpu() else _repeats(seconds[name])
+            if repeats[name] > 1:
+                seconds[name] = _run(compiled[name], arguments, repeats[name])
+        short = [n for n in candidates if not _on_cpu() and seconds[n] < _SHORT]
+        several = {n: _several(candidates[n][0], _TIMES) for n in short}
+        found = pool.map(lambda name: _compile(several[name], candidates[name][1]), short)
+        for name, (_, program) in zip(short, found, strict=True):
+            programs[name] = program
+            seconds[name] = _run(program, candidates[name][1])
+            repeats[name] = _repeats(seconds[name])
+    rounds = {}
+    for name in candidates:
+        in_all = budget.seconds / (seconds[name] * repeats[name])
+        rounds[name] = math.ceil(min(max(in_all, budget.least), budget.most))
     run_seconds = {name: [] for name in candidates}
     most = max(rounds.values(), default=0)
     for i in range(most):
         for name, (_, arguments) in candidates.items():
             # A slow candidate runs in fewer of the rounds, spread evenly over them.
             if i * rounds[name] // most != (i - 1) * rounds[name] // most:
-                run_seconds[name].append(_run(compiled[name], arguments, repeats[name]))
+                taken = _run(programs[name], arguments, repeats[name])
+                run_seconds[name].append(taken / (_TIMES if name in short else 1))
     measured = {
         name: Measurement(
             statistics.median(run_seconds[name]),
@@ -132,6 +152,25 @@ def _compile(function: Callable, arguments: tuple):
     start = time.perf_counter()
     compiled = jax.jit(fresh).lower(*arguments).compile()
     return time.perf_counter() - start, compiled
+
+
+def _repeats(seconds: float) -> int:
+    """How often a GPU runs what takes so many seconds before it is waited for."""
+    return math.ceil(min(max(_LEAST / seconds, 1), 200))
+
+
+def _several(function: Callable, times: int) -> Callable:
+    """A program that runs a function so many times, one behind the other."""
+
+    def run(*arguments):
+        outputs = None
+        for _ in range(times):
+            # Without the barrier the runs would be one: they are of the same values.
+            outputs = function(*arguments)
+            arguments, outputs = jax.lax.optimization_barrier((arguments, outputs))
+        return outputs
+
+    return run
 
 
 def _on_cpu() -> bool:

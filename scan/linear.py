@@ -121,10 +121,19 @@ def _linear(a, b, h0, begin, reverse, method):
 
 
 def _solve(a, b, h0, begin, reverse, method):
+    return _by_method("solve", a, b, h0, begin, reverse=reverse, method=method)
+
+
+def _by_method(function, *arguments, reverse, method):
+    """Call a function that `scan.methods.loop`, `tree` and `kernel` have."""
+    in_a_loop, in_a_tree, in_a_kernel = (
+        partial(getattr(by, function), reverse=reverse) for by in (loop, tree, kernel)
+    )
     if method == "kernel":
-        return kernel.solve(a, b, h0, begin, reverse=reverse)
-    in_a_loop, in_a_tree = (partial(by.solve, reverse=reverse) for by in (loop, tree))
-    return loop_or_tree(in_a_loop, in_a_tree, a, b, h0, begin, method=method)
+        return in_a_kernel(*arguments)
+    drive = arguments[-1] if function == "adjoint" else arguments[1]
+    own = in_a_kernel if kernel.takes(drive) else None
+    return loop_or_tree(in_a_loop, in_a_tree, *arguments, method=method, kernel=own)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(5, 6))
@@ -163,9 +172,5 @@ def _tangent(reverse, method, h, residuals, tangents):
 def _cotangents(reverse, method, wanted, h, residuals, cotangent):
     a, h0, begin = residuals
     given = a, h if wanted[0] else None, h0, begin, cotangent
-    if method == "kernel":
-        found = kernel.adjoint(*given, reverse=reverse)
-    else:
-        in_a_loop, in_a_tree = (partial(by.adjoint, reverse=reverse) for by in (loop, tree))
-        found = loop_or_tree(in_a_loop, in_a_tree, *given, method=method)
+    found = _by_method("adjoint", *given, reverse=reverse, method=method)
     return [c if want else None for c, want in zip(found, wanted, strict=True)]

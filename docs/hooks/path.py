@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 # The pages' programs run for seconds, and compiling them took most of a build: 300 s of the
@@ -10,9 +11,11 @@ from pathlib import Path
 _QUICKLY = [
     "--xla_backend_optimization_level=1",
     "--xla_llvm_disable_expensive_passes=true",
-    "--xla_cpu_use_fusion_emitters=false",
     "--xla_cpu_parallel_codegen_split_count=1",
 ]
+# XLA ends a program at a flag that it does not know, as this one from JAX 0.11 on.
+if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):
+    _QUICKLY.append("--xla_cpu_use_fusion_emitters=false")
 
 
 def on_startup(**_) -> None:

@@ -1,12 +1,17 @@
 """What a program of the kernel does, in Pallas.
 
-It follows a few channels through a chunk of time. The chip's memory answers late, so that the words
-of the next steps are asked for while those of the present steps are used:
+It follows a few channels through a chunk of time, in rounds of a few steps. The chip's memory
+answers late, so that the words of the next round are asked for before those of this one are used:
 
-    registers   b₀ b₁ … b₁₅    step 0 uses b₀, and asks for b₁₆ in its place; step 1 uses b₁, …
+    tile     a₀  a₁ … a₁₅     a step each, lanes side by side; used while a₁₆ … a₃₁ are on their way
+
+A round's words are one tile and not a value for each step: Triton's time to compile grows with the
+third power of the number of its loads. Each thread has a column of a tile, so that taking a row out
+of it, or putting rows together, costs nothing: the row of a register is known when it is compiled.
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +24,11 @@ _I32, _U32, _U64, _F32 = jnp.int32, jnp.uint32, jnp.uint64, jnp.float32
 class _Lanes:
     """Reads and writes a program's channels of flat arrays, in the parts that Triton has."""
 
-    def __init__(self, plan: Plan, channel):
+    def __init__(self, plan: Plan, channel, interpreted: bool):
+        self._interpreted = interpreted
         self._dtype = plan.dtype
-        partly = plan.channels % plan.tuning.lanes
-        self._inside = channel < plan.channels if partly else None
+        self._inside = channel < plan.channels if plan.channels % plan.tuning.lanes else None
+        self._row = jax.lax.iota(_I32, plan.tuning.steps)[:, None]
 
     def words(self, ref, at, valid=None):
         """Words, not yet looked at; any where not valid."""
@@ -32,6 +38,14 @@ class _Lanes:
         if mask is None:
             return triton.load(ref.at[at])
         return triton.load(ref.at[at], mask=mask, other=0)
+
+    def row(self, tile, step: int):
+        """The words of one step of a tile."""
+        if jnp.issubdtype(tile.dtype, jnp.floating):
+            bits = jax.lax.bitcast_convert_type(tile, f"uint{8 * tile.dtype.itemsize}")
+            return jax.lax.bitcast_convert_type(self.row(bits, step), tile.dtype)
+        alone = jnp.where(self._row == step, tile, jnp.zeros_like(tile))
+        return jnp.sum(alone, axis=0, dtype=tile.dtype)
 
     def parts(self, words):
         """A number of one part, or its real and imaginary parts."""
@@ -44,25 +58,42 @@ class _Lanes:
         """Numbers."""
         return self.parts(self.words(ref, at))
 
-    def store(self, ref, at, number, valid=None):
-        """Write where valid."""
+    def store(self, ref, at, number):
+        """Write."""
+        self._write(ref, at, self._packed(ref, number), None)
+
+    def store_rows(self, ref, at, numbers, valid):
+        """Write a number for each step of a tile, where valid."""
+        tile = self._packed(ref, numbers[0])[None]
+        for step, number in enumerate(numbers[1:], 1):
+            tile = jnp.where(self._row == step, self._packed(ref, number)[None], tile)
+        self._write(ref, at, tile, valid)
+
+    def _packed(self, ref, number):
+        if self._dtype != "complex64":
+            return number[0].astype(ref.dtype)
+        low, high = (jax.lax.bitcast_convert_type(x, _U32).astype(_U64) for x in number)
+        return low | (high << _U64(32))
+
+    def _write(self, ref, at, words, valid):
+        """At a step of all lanes, or at all steps of a tile."""
         from jax.experimental.pallas import triton
 
-        if self._dtype == "complex64":
-            low, high = (jax.lax.bitcast_convert_type(x, _U32).astype(_U64) for x in number)
-            word = low | (high << _U64(32))
-        else:
-            word = number[0].astype(ref.dtype)
-        triton.store(ref.at[at], word, mask=self._mask(at, valid))
+        mask = self._mask(at, valid)
+        if self._interpreted and mask is not None:
+            # Where the mask is false, what stood there is written again, and another lane may
+            # write there too. It goes behind the end, where nothing is written.
+            at = jnp.where(mask, at, _I32(ref.shape[0]))
+        triton.store(ref.at[at], words, mask=mask)
 
     def _mask(self, at, valid):
-        if valid is None:
-            return self._inside
-        valid = jnp.broadcast_to(valid, at.shape)
-        return valid if self._inside is None else valid & self._inside
+        if self._inside is not None:
+            inside = jnp.broadcast_to(self._inside, at.shape)
+            valid = inside if valid is None else valid & inside
+        return None if valid is None else jnp.broadcast_to(valid, at.shape)
 
 
-def follow(plan: Plan, *refs):
+def follow(plan: Plan, interpreted: bool, *refs):
     """The kernel: one program of it, given the flat arrays of words."""
     from jax.experimental import pallas as pl
 
@@ -71,31 +102,38 @@ def follow(plan: Plan, *refs):
     out = refs[len(names) :]
     tuning, channels, last = plan.tuning, _I32(plan.channels), _I32(plan.time - 1)
     channel = pl.program_id(0).astype(_I32) * _I32(tuning.lanes) + jax.lax.iota(_I32, tuning.lanes)
-    lanes = _Lanes(plan, channel)
+    # Changes nothing. But Triton no longer knows that lanes are neighbors in memory, and so does
+    # not give a thread several of them, which would leave it less than a column.
+    channel = jnp.minimum(channel, channels + _I32(tuning.lanes))
+    lanes = _Lanes(plan, channel, interpreted)
     chunk = pl.program_id(1).astype(_I32)
     first = chunk * _I32(plan.chunk)
     end = jnp.minimum(first + _I32(plan.chunk), _I32(plan.time))
     place = {x.name: _place(channel, plan.features, x.features) for x in plan.operands}
     size = {x.name: _I32(math.prod(x.features)) for x in plan.operands}
     by_chunk = chunk * channels + channel
+    rows = jax.lax.iota(_I32, tuning.steps)[:, None]
+    # Where rounds fill the chunks and those the time, all of a round is valid or nothing.
+    full = plan.time == tuning.chunks * plan.chunk and plan.chunk % tuning.steps == 0
 
     def at_time(step):
         return last - step if plan.reverse else step
 
     def ask(step):
-        """The words of a step."""
-        t, valid = at_time(step), step < end
+        """The words of a round."""
+        steps = step + rows
+        valid = step < end if full else steps < end
         found = {}
         for name in ("a", "b", "begin"):
             if name in given and (plan.varies or name != "a"):
-                at = t * size[name] + place[name]
+                at = at_time(steps) * size[name] + place[name][None]
                 found[name] = lanes.words(given[name], at, valid)
         if "h" in given:
             # An adjoint's loop goes the other way: the step before is the one it comes to next.
             # At the end of time there is none, and h0 takes its place.
-            before = at_time(step + _I32(1))
-            exists = valid & (step < last)
-            found["h"] = lanes.words(given["h"], before * channels + channel, exists)
+            before = at_time(steps + _I32(1))
+            exists = valid & (steps < last)
+            found["h"] = lanes.words(given["h"], before * channels + channel[None], exists)
         return found
 
     constant = () if plan.varies else lanes.load(given["a"], place["a"])
@@ -108,7 +146,7 @@ def follow(plan: Plan, *refs):
         carry = ((jnp.ones_like(zero[0]), *zero[1:]), zero)  # the product and the end so far
 
     def advance(carry, step, found):
-        valid = step < end
+        """The state after a step, and what is written of it."""
         a = lanes.parts(found["a"]) if plan.varies else constant
         b = lanes.parts(found["b"])
         begins = found["begin"] != 0 if "begin" in found else None
@@ -116,44 +154,50 @@ def follow(plan: Plan, *refs):
         def unless_begins(x):  # a selection: a NaN must not cross the border as NaN times zero
             return x if begins is None else tuple(jnp.where(begins, 0, part) for part in x)
 
-        at = at_time(step) * channels + channel
         state, *others = carry
         if plan.what == "solve":
             h = _affine(a, unless_begins(state), b)
-            lanes.store(out[0], at, h, valid)
-            new = (h,)
-        elif plan.what == "solve_summary":
-            new = _times(a, unless_begins(state)), _affine(a, unless_begins(others[0]), b)
-        elif plan.what == "adjoint_summary":
+            return (h,), (h,)
+        if plan.what == "solve_summary":
+            return (
+                _times(a, unless_begins(state)),
+                _affine(a, unless_begins(others[0]), b),
+            ), ()
+        if plan.what == "adjoint_summary":
             through = _times(a, _plus(b, others[0]))
-            new = unless_begins(_times(a, state)), unless_begins(through)
-        else:
-            g = _plus(b, state)
-            lanes.store(out[0], at, g, valid)
-            new = (unless_begins(_times(a, g)),)
-            if plan.wants_a:
-                kept = zip(h0, lanes.parts(found["h"]), strict=True)
-                before = tuple(jnp.where(step == last, *both) for both in kept)
-                d_a = _times(g, unless_begins(before))
-                if plan.varies:
-                    lanes.store(out[2], at, d_a, valid)
-                else:
-                    new = (*new, _plus(others[0], d_a))
-        # Steps behind the end of a chunk leave all as it is.
-        return jax.tree.map(lambda now, was: jnp.where(valid, now, was), new, carry)
+            return (unless_begins(_times(a, state)), unless_begins(through)), ()
+        g = _plus(b, state)
+        new = (unless_begins(_times(a, g)),)
+        if not plan.wants_a:
+            return new, (g,)
+        kept = zip(h0, lanes.parts(found["h"]), strict=True)
+        before = tuple(jnp.where(step == last, *both) for both in kept)
+        d_a = _times(g, unless_begins(before))
+        return (new, (g, d_a)) if plan.varies else ((*new, _plus(others[0], d_a)), (g,))
+
+    written = {"solve": out[:1], "adjoint": (out[0], *out[2 : 2 + plan.varies])}.get(plan.what, ())
 
     def advance_all(i, state):
-        carry, coming = state
+        carry, tiles = state
         step = first + i * _I32(tuning.steps)
-        asked = []
-        for ahead, found in enumerate(coming):
-            carry = advance(carry, step + _I32(ahead), found)
-            asked.append(ask(step + _I32(ahead + tuning.steps)))
-        return carry, asked
+        coming = ask(step + _I32(tuning.steps))
+        numbers = []
+        for row in range(tuning.steps):
+            now = step + _I32(row)
+            found = {name: lanes.row(tile, row) for name, tile in tiles.items()}
+            new, wrote = advance(carry, now, found)
+            if not full:  # steps behind the end of a chunk leave all as it is
+                new = jax.tree.map(partial(jnp.where, now < end), new, carry)
+            carry = new
+            numbers.append(wrote)
+        steps = step + rows
+        at = at_time(steps) * channels + channel[None]
+        for ref, of_steps in zip(written, zip(*numbers, strict=True), strict=True):
+            lanes.store_rows(ref, at, of_steps, None if full else steps < end)
+        return carry, coming
 
     rounds = _I32(-(-plan.chunk // tuning.steps))
-    coming = [ask(first + _I32(ahead)) for ahead in range(tuning.steps)]
-    carry, _ = jax.lax.fori_loop(_I32(0), rounds, advance_all, (carry, coming))
+    carry, _ = jax.lax.fori_loop(_I32(0), rounds, advance_all, (carry, ask(first)))
     ends = {"solve": [], "adjoint": out[1 : 2 + sums_a]}.get(plan.what, out)
     for ref, number in zip(ends, carry if ends else (), strict=True):
         lanes.store(ref, by_chunk, number)

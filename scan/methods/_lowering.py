@@ -7,6 +7,7 @@ program is taken out of a lowering for such words and put into a call with the a
 
 import contextlib
 import math
+import warnings
 from functools import lru_cache, partial
 
 import jax
@@ -56,7 +57,9 @@ def lowered_for_cuda(ctx, *operands, plan: Plan):
 @lru_cache(256)
 def _triton(plan: Plan) -> dict[str, str]:
     """The attributes of a call of the kernel, as text: its program, its grid, its warps."""
-    with jax.enable_x64(True), _some_chip():
+    with jax.enable_x64(True), _some_chip(), warnings.catch_warnings():
+        # JAX 0.11 announces the end of Pallas for Triton, and it is there in all that we allow.
+        warnings.filterwarnings("ignore", "The Pallas Triton", DeprecationWarning)
         call, arguments = _pallas_call(plan, interpret=False)
         lowered = jax.jit(call).trace(*arguments).lower(lowering_platforms=("cuda",))
     calls = []
@@ -94,7 +97,7 @@ def _pallas_call(plan: Plan, *, interpret: bool):
     tuning = plan.tuning
     params = triton.CompilerParams(num_warps=tuning.warps, num_stages=1)
     call = pl.pallas_call(
-        partial(follow, plan),
+        partial(follow, plan, interpret),
         grid=(-(-plan.channels // tuning.lanes), tuning.chunks),
         out_shape=[words(shape, plan.dtype) for shape in plan.outputs],
         interpret=interpret,

@@ -33,9 +33,14 @@ _PROGRAMS = 1024
 _SHORTEST_CHUNK = 64
 
 
+def takes(b) -> bool:
+    """Whether a drive's type is one that the kernel computes with, and its places fit 32 bits."""
+    return b.dtype.name in TYPES and b.size < 2**31
+
+
 def choose(time: int, channels: int) -> Tuning:
     """How a shape is laid out over the chip. Not measured on one yet."""
-    tuning = replace(Tuning(), steps=min(Tuning().steps, time))
+    tuning = replace(Tuning(), steps=min(Tuning().steps, 1 << (time - 1).bit_length()))
     side_by_side = -(-_PROGRAMS * tuning.lanes // channels)
     return replace(tuning, chunks=max(1, min(side_by_side, time // _SHORTEST_CHUNK)))
 

@@ -1,5 +1,6 @@
 """Run time, compile time and memory of competing programs, and tables of them."""
 
+import contextlib
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
 import jax
 import jax.numpy as jnp
 import rich.box
@@ -41,6 +43,8 @@ class Budget:
 _LEAST = 0.01
 _SHORT = 2e-4
 _TIMES = 8
+# Of the environment: a file that processes lock while they measure.
+LOCK = "TRACE_ZOO_BENCHMARKS_LOCK"
 
 QUICK = Budget(seconds=0.0, least=2, most=2, compilations=1)
 
@@ -104,32 +108,24 @@ def compete(
             for name, (seconds, program) in zip(names, found, strict=True):
                 compiled[name] = program
                 compile_seconds[name].append(seconds)
-        programs, seconds, repeats = dict(compiled), {}, {}
-        for name, (_, arguments) in candidates.items():
-            _run(compiled[name], arguments)
-            seconds[name] = _run(compiled[name], arguments)
-            repeats[name] = 1 if _on_cpu() else _repeats(seconds[name])
-            if repeats[name] > 1:
-                seconds[name] = _run(compiled[name], arguments, repeats[name])
-        short = [n for n in candidates if not _on_cpu() and seconds[n] < _SHORT]
-        several = {n: _several(candidates[n][0], _TIMES) for n in short}
-        found = pool.map(lambda name: _compile(several[name], candidates[name][1]), short)
-        for name, (_, program) in zip(short, found, strict=True):
-            programs[name] = program
-            seconds[name] = _run(program, candidates[name][1])
-            repeats[name] = _repeats(seconds[name])
-    rounds = {}
-    for name in candidates:
-        in_all = budget.seconds / (seconds[name] * repeats[name])
-        rounds[name] = math.ceil(min(max(in_all, budget.least), budget.most))
-    run_seconds = {name: [] for name in candidates}
-    most = max(rounds.values(), default=0)
-    for i in range(most):
-        for name, (_, arguments) in candidates.items():
-            # A slow candidate runs in fewer of the rounds, spread evenly over them.
-            if i * rounds[name] // most != (i - 1) * rounds[name] // most:
-                taken = _run(programs[name], arguments, repeats[name])
-                run_seconds[name].append(taken / (_TIMES if name in short else 1))
+        with _device_alone():
+            timed = {n: _Timed(compiled[n], arguments) for n, (_, arguments) in candidates.items()}
+        short = [n for n in candidates if not _on_cpu() and timed[n].seconds < _SHORT]
+        several = {n: (_several(candidates[n][0]), _copies(candidates[n][1])) for n in short}
+        found = dict(
+            zip(short, pool.map(lambda name: _compile(*several[name]), short), strict=True)
+        )
+    with _device_alone():
+        for name, (_, program) in found.items():
+            timed[name] = _Timed(program, several[name][1], runs=_TIMES)
+        rounds = {name: t.rounds(budget) for name, t in timed.items()}
+        run_seconds = {name: [] for name in candidates}
+        most = max(rounds.values(), default=0)
+        for i in range(most):
+            for name, t in timed.items():
+                # A slow candidate runs in fewer of the rounds, spread evenly over them.
+                if i * rounds[name] // most != (i - 1) * rounds[name] // most:
+                    run_seconds[name].append(t.run())
     measured = {
         name: Measurement(
             statistics.median(run_seconds[name]),
@@ -154,23 +150,56 @@ def _compile(function: Callable, arguments: tuple):
     return time.perf_counter() - start, compiled
 
 
-def _repeats(seconds: float) -> int:
-    """How often a GPU runs what takes so many seconds before it is waited for."""
-    return math.ceil(min(max(_LEAST / seconds, 1), 200))
+class _Timed:
+    """A compiled program with arguments, and how often it runs between two looks at the clock."""
+
+    def __init__(self, program, arguments: tuple, runs: int = 1):
+        self._program, self._arguments, self._runs = program, arguments, runs
+        _run(program, arguments)
+        seconds, self._repeats = _run(program, arguments), 1
+        if not _on_cpu():
+            self._repeats = math.ceil(min(max(_LEAST / seconds, 1), 200))
+            seconds = _run(program, arguments, self._repeats)
+        self.seconds = seconds / runs
+
+    def run(self) -> float:
+        """Seconds of one run."""
+        return _run(self._program, self._arguments, self._repeats) / self._runs
+
+    def rounds(self, budget: Budget) -> int:
+        """How often to look."""
+        wanted = budget.seconds / (self.seconds * self._runs * self._repeats)
+        return math.ceil(min(max(wanted, budget.least), budget.most))
 
 
-def _several(function: Callable, times: int) -> Callable:
-    """A program that runs a function so many times, one behind the other."""
+def _device_alone() -> contextlib.AbstractContextManager:
+    """While this lasts no other process of `benchmarks.all` runs what it measures."""
+    path = os.environ.get(LOCK)
+    return filelock.FileLock(path) if path else contextlib.nullcontext()
+
+
+def _several(function: Callable) -> Callable:
+    """A program that runs a function so many times, one behind the other.
+
+    Each run has arguments of its own: of the same it would be computed once, and they would lie in
+    a cache.
+    """
 
     def run(*arguments):
-        outputs = None
-        for _ in range(times):
-            # Without the barrier the runs would be one: they are of the same values.
-            outputs = function(*arguments)
-            arguments, outputs = jax.lax.optimization_barrier((arguments, outputs))
-        return outputs
+        found: list = []
+        for given in arguments:
+            if found:
+                # Each waits for the one before.
+                given, found[-1] = jax.lax.optimization_barrier((given, found[-1]))
+            found.append(function(*given))
+        return found
 
     return run
+
+
+def _copies(arguments: tuple) -> tuple:
+    """`_TIMES` of the arguments, each at a place of its own in memory."""
+    return tuple(jax.tree.map(jnp.copy, arguments) for _ in range(_TIMES))
 
 
 def _on_cpu() -> bool:

@@ -6,13 +6,18 @@ What is measured is written down at once. With `JAX_PLATFORMS=cuda,cpu` the prog
 `make bench-gpu` says so, and takes `--few` sizes.
 """
 
+import os
+import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
+
+from benchmarks._measure import LOCK
 
 # Shares of the whole time, the most wanted first; what a part leaves goes to those behind it.
 PARTS = {
@@ -31,7 +36,8 @@ PARTS = {
 FEW = {
     "kernel": "--shapes 1024x16x256 16384x1x256 --layouts 32x1x16x1 32x1x32x1 32x1x16x64",
     "scans": "--times 1024 --widths 16x256 --coefficients constant --seconds 0.3 --compilations 1",
-    "ppo": "--choices RTRL(8) RTRL(32) TBPTT(8) --num-envs 4096 --encoder-sizes 0 --seconds 1.5",
+    "ppo": "--choices RTRL(8) RTRL(32) TBPTT(8) 'RTRL(8), bfloat16' --num-envs 4096 --hidden 32"
+    " --encoder-sizes 0 --seconds 1.5",
     "gradients": "--cells rtu gru --named",
     "zoo": "--cells mlp rtu lru s5 mingru ffm linear_attention mlstm elstm gru --times 1024",
     "newton": "--cells elstm gru --times 1024",
@@ -50,6 +56,8 @@ class Options:
     """Names of benchmarks."""
     minutes: float = 60.0
     """Time for all parts together."""
+    together: int = 1
+    """Parts that compile at a time, for a machine with many cores; they measure in turn."""
     few: bool = False
     """Only the sizes that tell most, and no parts but those that have such."""
     quick: bool = False
@@ -73,12 +81,18 @@ def run(options: Options) -> dict[str, str]:
     parts = [name for name in options.parts if name in FEW or not options.few]
     options.out.mkdir(parents=True, exist_ok=True)
     end, outcomes = time.monotonic() + 60 * options.minutes, {}
-    for number, name in enumerate(parts):
-        share = PARTS[name] / sum(PARTS[later] for later in parts[number:])
+
+    def run_part(name: str) -> None:
+        # One by one each has a share of what is left, and side by side all of it.
+        later = [part for part in parts if part not in outcomes]
+        share = PARTS[name] / sum(PARTS[part] for part in later) if options.together == 1 else 1
         outcomes[name] = _run_part(name, share * max(0.0, end - time.monotonic()), options)
         print(f"{name}: {outcomes[name]}", flush=True)
         lines = [f"{part}: {said}\n" for part, said in outcomes.items()]
         (options.out / "summary.txt").write_text("".join(lines))
+
+    with ThreadPoolExecutor(options.together) as pool:
+        list(pool.map(run_part, parts))
     print(f"tables and logs are in {options.out}")
     return outcomes
 
@@ -87,10 +101,15 @@ def _run_part(name: str, seconds: float, options: Options) -> str:
     began = time.monotonic()
     words = [sys.executable, "-u", "-m", f"benchmarks.{name}", "--markdown"]
     words += ["--json", str(options.out / f"{name}.json"), *["--quick"] * options.quick]
-    words += FEW[name].split() if options.few else []
+    words += shlex.split(FEW[name]) if options.few else []
+    # Side by side no process may take most of a GPU's memory when it starts.
+    shared = {LOCK: str(options.out / "lock"), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = os.environ | (shared if options.together > 1 else {})
     with (options.out / f"{name}.txt").open("w") as log:
         try:
-            done = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, timeout=seconds)
+            done = subprocess.run(
+                words, stdout=log, stderr=subprocess.STDOUT, timeout=seconds, env=environment
+            )
         except subprocess.TimeoutExpired:
             return f"not done within {seconds:.0f} s"
     took = f"{time.monotonic() - began:.0f} s"

@@ -1,13 +1,14 @@
 """What a program of the kernel does, in Pallas.
 
-It follows a few channels through a chunk of time, in rounds of a few steps. The chip's memory
-answers late, so that the words of the next round are asked for before those of this one are used:
+It follows a few channels through a chunk of time. The chip's memory answers late, so that the words
+of some steps are on their way while those before them are used. They come in tiles of a few steps:
 
-    tile     a₀  a₁ … a₁₅     a step each, lanes side by side; used while a₁₆ … a₃₁ are on their way
+    tiles   a₀ … a₇  |  a₈ … a₁₅  |  a₁₆ … a₂₃     each is asked for again as soon as it is used
 
-A round's words are one tile and not a value for each step: Triton's time to compile grows with the
-third power of the number of its loads. Each thread has a column of a tile, so that taking a row out
-of it, or putting rows together, costs nothing: the row of a register is known when it is compiled.
+and not step by step, because Triton's time to compile grows with the third power of the number of
+its loads. A tile's place in the loop is its own: a value that moved on to another's would have to
+be there first. Each thread has a column of a tile, so that taking a row out of it, or putting rows
+together, costs nothing: the row of a register is known when it is compiled.
 """
 
 import math
@@ -113,14 +114,17 @@ def follow(plan: Plan, interpreted: bool, *refs):
     size = {x.name: _I32(math.prod(x.features)) for x in plan.operands}
     by_chunk = chunk * channels + channel
     rows = jax.lax.iota(_I32, tuning.steps)[:, None]
-    # Where rounds fill the chunks and those the time, all of a round is valid or nothing.
+    # Where tiles fill the chunks and those the time, all of a tile is valid or nothing.
     full = plan.time == tuning.chunks * plan.chunk and plan.chunk % tuning.steps == 0
+    in_a_round = _I32(tuning.tiles * tuning.steps)
+    # and where rounds fill the chunks, all tiles are, but those asked for at the end.
+    always = full and plan.chunk % (tuning.tiles * tuning.steps) == 0
 
     def at_time(step):
         return last - step if plan.reverse else step
 
     def ask(step):
-        """The words of a round."""
+        """The words of a tile."""
         steps = step + rows
         valid = step < end if full else steps < end
         found = {}
@@ -177,27 +181,35 @@ def follow(plan: Plan, interpreted: bool, *refs):
 
     written = {"solve": out[:1], "adjoint": (out[0], *out[2 : 2 + plan.varies])}.get(plan.what, ())
 
-    def advance_all(i, state):
-        carry, tiles = state
-        step = first + i * _I32(tuning.steps)
-        coming = ask(step + _I32(tuning.steps))
+    def advance_tile(carry, step, tile):
         numbers = []
         for row in range(tuning.steps):
             now = step + _I32(row)
-            found = {name: lanes.row(tile, row) for name, tile in tiles.items()}
+            found = {name: lanes.row(words, row) for name, words in tile.items()}
             new, wrote = advance(carry, now, found)
-            if not full:  # steps behind the end of a chunk leave all as it is
+            if not always:  # steps behind the end of a chunk leave all as it is
                 new = jax.tree.map(partial(jnp.where, now < end), new, carry)
             carry = new
             numbers.append(wrote)
         steps = step + rows
         at = at_time(steps) * channels + channel[None]
+        valid = None if always else step < end if full else steps < end
         for ref, of_steps in zip(written, zip(*numbers, strict=True), strict=True):
-            lanes.store_rows(ref, at, of_steps, None if full else steps < end)
-        return carry, coming
+            lanes.store_rows(ref, at, of_steps, valid)
+        return carry
 
-    rounds = _I32(-(-plan.chunk // tuning.steps))
-    carry, _ = jax.lax.fori_loop(_I32(0), rounds, advance_all, (carry, ask(first)))
+    def advance_all(i, state):
+        carry, tiles = state
+        of_round, asked = first + i * in_a_round, []
+        for number, tile in enumerate(tiles):
+            step = of_round + _I32(number * tuning.steps)
+            carry = advance_tile(carry, step, tile)
+            asked.append(ask(step + in_a_round))
+        return carry, asked
+
+    rounds = _I32(-(-plan.chunk // (tuning.tiles * tuning.steps)))
+    coming = [ask(first + _I32(number * tuning.steps)) for number in range(tuning.tiles)]
+    carry, _ = jax.lax.fori_loop(_I32(0), rounds, advance_all, (carry, coming))
     ends = {"solve": [], "adjoint": out[1 : 2 + sums_a]}.get(plan.what, out)
     for ref, number in zip(ends, carry if ends else (), strict=True):
         lanes.store(ref, by_chunk, number)

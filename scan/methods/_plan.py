@@ -13,8 +13,10 @@ class Tuning:
     """Channels of a program; a power of two."""
     warps: int = 1
     """Groups of 32 threads that share them."""
-    steps: int = 16
-    """Steps whose words are on their way."""
+    steps: int = 8
+    """Steps of a tile; a power of two."""
+    tiles: int = 4
+    """Tiles whose words are on their way."""
     chunks: int = 1
     """Pieces of time that run side by side."""
 

@@ -28,8 +28,10 @@ from scan.methods._plan import Plan, Tuning
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
 """What the kernel computes with. Sums of halves are carried in float32."""
-# A guess until it is measured: so many programs keep a large chip's memory busy.
-_PROGRAMS = 1024
+# Registers of a thread for words on their way: most of those that it may have are then in use.
+_REGISTERS = 128
+# Fewer programs than this leave parts of a large chip idle, and pieces of time pay; then so many.
+_FEW, _ENOUGH = 64, 1024
 _SHORTEST_CHUNK = 64
 
 
@@ -38,11 +40,25 @@ def takes(b) -> bool:
     return b.dtype.name in TYPES and b.size < 2**31
 
 
-def choose(time: int, channels: int) -> Tuning:
-    """How a shape is laid out over the chip. Not measured on one yet."""
-    tuning = replace(Tuning(), steps=min(Tuning().steps, 1 << (time - 1).bit_length()))
-    side_by_side = -(-_PROGRAMS * tuning.lanes // channels)
-    return replace(tuning, chunks=max(1, min(side_by_side, time // _SHORTEST_CHUNK)))
+def choose(what: str, dtype: str, time: int, channels: int) -> Tuning:
+    """How a kernel is laid out over the chip, as measured on an H200.
+
+    **Arguments:**
+
+    - `what`: "solve" or "adjoint".
+    - `dtype`: name of the number type.
+    - `time`: steps.
+    - `channels`: recurrences side by side.
+    """
+    words = max(1, jnp.dtype(dtype).itemsize // 4)
+    steps = min(16 // words, 1 << (time - 1).bit_length())
+    arrays = 3 if what == "adjoint" else 2
+    tiles = min(_REGISTERS // (arrays * words * steps), -(-time // steps))
+    tuning = Tuning(steps=steps, tiles=max(1, tiles))
+    programs = -(-channels // tuning.lanes)
+    if programs >= _FEW:
+        return tuning
+    return replace(tuning, chunks=max(1, min(_ENOUGH // programs, time // _SHORTEST_CHUNK)))
 
 
 def solve(a, b, h0, begin, *, reverse: bool, tuning: Tuning | None = None):
@@ -88,7 +104,7 @@ def _plan(what, a, b, begin, reverse, wants_a, tuning) -> Plan:
         reverse=reverse,
         wants_a=wants_a,
         dtype=b.dtype.name,
-        tuning=tuning or choose(b.shape[0], math.prod(b.shape[1:])),
+        tuning=tuning or choose(what, b.dtype.name, b.shape[0], math.prod(b.shape[1:])),
     )
 
 
@@ -112,7 +128,7 @@ def _starts(plan, a, b, start, begin):
     if plan.tuning.chunks == 1:
         return start[None]
     products, ends = _run(replace(plan, what=f"{plan.what}_summary"), a, b, begin)
-    whole = replace(plan.tuning, chunks=1)
+    whole = replace(choose("solve", plan.dtype, len(products), plan.channels), chunks=1)
     over_chunks = _plan("solve", products, ends, None, False, True, whole)
     after = _solve(over_chunks, products, ends, start, None)
     return jnp.concatenate([start[None], after[:-1]])

@@ -82,7 +82,7 @@ def test_communication(float32):
 
 def test_kernel(float32, capsys):
     (rows,) = kernel.run(kernel.Options(quick=True)).values()
-    assert [row["layout"] for row in rows] == 2 * ["tree", "kernel chosen", "kernel 4x1x2x2"]
+    assert [row["layout"] for row in rows] == 2 * ["tree", "kernel chosen", "kernel 4x1x2x2x2"]
     assert all(row["error"] < 1e-6 for row in rows)
     _check_ratios(rows)
     if jax.default_backend() == "cpu":

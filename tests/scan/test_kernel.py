@@ -13,7 +13,7 @@ from scan.methods import kernel, loop
 from tests.cases import slow_but
 
 TIME = 7
-TWO_AT_A_TIME = kernel.Tuning(lanes=8, steps=2)
+TWO_AT_A_TIME = kernel.Tuning(lanes=8, steps=2, tiles=2)
 
 
 def normal(seed, shape, dtype):
@@ -124,10 +124,17 @@ def test_halves_are_summed_in_float32():
     np.testing.assert_array_equal(h[-1], jnp.asarray(300.0, jnp.bfloat16))
 
 
-def test_few_channels_are_cut_into_chunks_and_many_are_not():
-    assert kernel.choose(16_384, 256).chunks > 1
-    assert kernel.choose(1024, 1 << 20).chunks == 1
-    assert kernel.choose(8, 1).chunks == 1
+@pytest.mark.parametrize("what", ["solve", "adjoint"])
+def test_few_channels_are_cut_into_chunks_and_many_are_not(what):
+    assert kernel.choose(what, "complex64", 16_384, 256).chunks > 1
+    assert kernel.choose(what, "float32", 1024, 1 << 20).chunks == 1
+    assert kernel.choose(what, "float32", 8, 1).chunks == 1
+
+
+def test_no_more_steps_are_asked_for_than_there_are():
+    for time in (2, 3, 8, 20):
+        tuning = kernel.choose("solve", "float32", time, 1)
+        assert tuning.steps * tuning.tiles < 2 * max(time, 8)
 
 
 def test_types_that_the_kernel_does_not_take_are_refused():

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Inexact, Num
 from scan._checks import check_begin
 from scan._linear_map import linear_map, nonzero
 from scan._platform import METHODS, check_method, loop_or_tree
+from scan._stand_in import stand_in
 from scan._varying import vary_together
 from scan.methods import kernel, loop, tree
 
@@ -129,11 +130,14 @@ def _by_method(function, *arguments, reverse, method):
     in_a_loop, in_a_tree, in_a_kernel = (
         partial(getattr(by, function), reverse=reverse) for by in (loop, tree, kernel)
     )
-    if method == "kernel":
-        return in_a_kernel(*arguments)
     drive = arguments[-1] if function == "adjoint" else arguments[1]
-    own = in_a_kernel if kernel.takes(drive) else None
-    return loop_or_tree(in_a_loop, in_a_tree, *arguments, method=method, kernel=own)
+    without_kernel = partial(loop_or_tree, in_a_loop, in_a_tree)
+    # Derivatives of these are second ones: the first are those that `scan.linear` states.
+    if method == "kernel":
+        return stand_in(in_a_kernel, in_a_tree, *arguments)
+    if method == "auto" and kernel.takes(drive):
+        return stand_in(partial(without_kernel, kernel=in_a_kernel), without_kernel, *arguments)
+    return without_kernel(*arguments, method=method)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(5, 6))

@@ -22,16 +22,16 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
-from scan.methods import _lowering, tree
+from scan.methods import _lowering
 from scan.methods._broadcasting import sum_to
 from scan.methods._plan import Plan, Tuning
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
 """What the kernel computes with. Sums of halves are carried in float32."""
 # Registers of a thread for words on their way: most of those that it may have are then in use.
-_REGISTERS = 128
+_REGISTERS = 64
 # Fewer programs than this leave parts of a large chip idle, and pieces of time pay; then so many.
-_FEW, _ENOUGH = 64, 1024
+_FEW, _ENOUGH = 256, 1024
 _SHORTEST_CHUNK = 64
 
 
@@ -62,34 +62,17 @@ def choose(what: str, dtype: str, time: int, channels: int) -> Tuning:
 
 
 def solve(a, b, h0, begin, *, reverse: bool, tuning: Tuning | None = None):
-    """Solve `h_t = a_t ⊙ h_{t-1} + b_t`; see `scan.linear`."""
-    plan = _plan("solve", a, b, begin, reverse, True, tuning)
-    return _differentiable(partial(_solve, plan), partial(tree.solve, reverse=reverse))(
-        a, b, h0, begin
-    )
+    """Solve `h_t = a_t ⊙ h_{t-1} + b_t`; see `scan.linear`. Not to be differentiated."""
+    return _solve(_plan("solve", a, b, begin, reverse, True, tuning), a, b, h0, begin)
 
 
 def adjoint(a, h, h0, begin, cotangent, *, reverse: bool, tuning: Tuning | None = None):
     """Cotangents of `a`, `b` and `h0` for a cotangent of `h`; see `scan.linear`.
 
-    That of `a` is left out where `h` is `None`.
+    That of `a` is left out where `h` is `None`. Not to be differentiated.
     """
     plan = _plan("adjoint", a, cotangent, begin, not reverse, h is not None, tuning)
-    return _differentiable(partial(_adjoint, plan), partial(tree.adjoint, reverse=reverse))(
-        a, h, h0, begin, cotangent
-    )
-
-
-def _differentiable(kernel, other):
-    """The kernel, with the derivatives of another function of the same values."""
-    run = jax.custom_jvp(kernel)
-
-    @run.defjvp
-    def _(primals, tangents):
-        # Second derivatives only: the first are those that `scan.linear` states.
-        return jax.jvp(other, primals, tangents)
-
-    return run
+    return _adjoint(plan, a, h, h0, begin, cotangent)
 
 
 def _plan(what, a, b, begin, reverse, wants_a, tuning) -> Plan:

@@ -163,7 +163,11 @@ def test_exported_for_another_platform(method):
     def hessian(b):
         return jax.hessian(lambda b: jnp.sum(scan.linear(a, b, h0, begin, method=method) ** 3))(b)
 
-    exported = jax.export.export(jax.jit(hessian), platforms=["cpu", "cuda"])(b)
+    # JAX does not promise to run a kernel that a later version reads from a file.
+    kernels = [jax.export.DisabledSafetyCheck.custom_call("__gpu$xla.gpu.triton")]
+    exported = jax.export.export(
+        jax.jit(hessian), platforms=["cpu", "cuda"], disabled_checks=kernels
+    )(b)
     np.testing.assert_allclose(exported.call(b), jax.jit(hessian)(b), rtol=1e-12)
 
 

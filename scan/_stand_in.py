@@ -1,0 +1,90 @@
+"""A function that stands in for another of the same values, until it is differentiated.
+
+`jax.custom_jvp` would do, but JAX forgets its rule where it takes a loop's body apart for reverse
+mode, and batches it wrongly inside of a platform's branch. A primitive is forgotten by nobody.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+
+def stand_in(function: Callable[..., Any], other: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that has no derivatives, with those of another.
+
+    **Arguments:**
+
+    - `function`: may not close over arrays.
+    - `other`: of the same values, made of what JAX can differentiate; nor may it.
+    - `arguments`: of either, pytrees of arrays, whose varying axes of a mesh are the same. `None`
+      is one.
+
+    **Returns:**
+
+    What the function returns.
+    """
+    leaves, tree = jax.tree.flatten(arguments)
+
+    def of_leaves(function):
+        return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(tree, leaves)))
+
+    result = jax.eval_shape(other, *arguments)
+    flat = _stand_in.bind(
+        *leaves,
+        function=of_leaves(function),
+        other=of_leaves(other),
+        types=tuple((x.shape, x.dtype) for x in jax.tree.leaves(result)),
+    )
+    return jax.tree.unflatten(jax.tree.structure(result), flat)
+
+
+_stand_in = Primitive("stand_in")
+_stand_in.multiple_results = True
+
+
+@_stand_in.def_impl
+def _apply(*operands, function, other, types):
+    return function(*operands)
+
+
+@_stand_in.def_abstract_eval
+def _types(*operands, function, other, types):
+    return [operands[0].update(shape=s, dtype=d, weak_type=False) for s, d in types]
+
+
+def _differentiate(primals, tangents, *, function, other, types):
+    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+
+    def of_moving(*moved):
+        operands = list(primals)
+        for i, x in zip(moving, moved, strict=True):
+            operands[i] = x
+        return other(*operands)
+
+    return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+
+
+def _batch(operands, axes, *, function, other, types):
+    size = next(x.shape[d] for x, d in zip(operands, axes, strict=True) if d is not None)
+    # Behind the time axis, where scans keep a batch: elsewhere they would transpose it.
+    out = [min(1, len(shape)) for shape, _ in types]
+    batched = partial(jax.vmap, in_axes=tuple(axes), out_axes=out, axis_size=size)
+    found = _stand_in.bind(
+        *operands,
+        function=batched(function),
+        other=batched(other),
+        types=tuple(
+            ((*shape[:at], size, *shape[at:]), dtype)
+            for (shape, dtype), at in zip(types, out, strict=True)
+        ),
+    )
+    return found, out
+
+
+ad.primitive_jvps[_stand_in] = _differentiate
+batching.primitive_batchers[_stand_in] = _batch
+mlir.register_lowering(_stand_in, mlir.lower_fun(_apply, multiple_results=True))

@@ -48,9 +48,9 @@ def linear(
     - `reverse`: run from the last step to the first, `h_t = a_t ⊙ h_{t+1} + b_t`; `h0` is then
       the state after the last step.
     - `method`: `"sequential"` (a loop), `"associative"` (a tree of depth log time), `"kernel"` (one
-      kernel for NVIDIA GPUs, not measured yet; elsewhere it is interpreted, slowly), or `"auto"`,
-      which chooses when the program is lowered: the loop on a CPU, the tree elsewhere. The
-      documentation has the measured table.
+      kernel for NVIDIA GPUs; elsewhere it is interpreted, slowly), or `"auto"`, which chooses when
+      the program is lowered: the loop on a CPU, the kernel on an NVIDIA GPU if it takes the dtype,
+      the tree elsewhere. The documentation has the measured table.
     - `states`: the solution, where it is known from another call: it is differentiated without
       being computed again.
 

@@ -3,11 +3,13 @@
 import importlib
 import json
 import math
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import filelock
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -390,6 +392,24 @@ def test_measurements_are_medians_of_what_ran(float32):
     assert "cpu" in _measure.device() or jax.default_backend() != "cpu"
 
 
+def test_a_short_program_of_a_gpu_stands_several_times_in_one(float32, monkeypatch):
+    monkeypatch.setattr(_measure, "_on_cpu", lambda: False)
+    function, given = lambda x, key: x + 1, (jnp.ones(3), jax.random.key(0))
+    m = _measure.measure(function, *given, budget=_measure.QUICK)
+    assert m.run_seconds > 0 and m.output_bytes == 12
+    found = jax.jit(_measure._several(function))(*_measure._copies(given))
+    np.testing.assert_array_equal(found, np.full((_measure._TIMES, 3), 2.0))
+
+
+def test_processes_measure_in_turn(tmp_path, monkeypatch):
+    path = str(tmp_path / "lock")
+    with _measure._device_alone():
+        pass  # nobody is beside this one
+    monkeypatch.setenv(_measure.LOCK, path)
+    with _measure._device_alone(), pytest.raises(filelock.Timeout):
+        filelock.FileLock(path).acquire(timeout=0)
+
+
 @pytest.mark.slow
 def test_differences(float32, capsys):
     output = _measure.Output(markdown=True)
@@ -430,6 +450,9 @@ def test_a_part_that_fails_loses_nothing_of_the_others(tmp_path, monkeypatch):
     assert outcomes["absent"].startswith("failed after")
     assert outcomes["_measure"].startswith("done in")
     assert "No module named benchmarks.absent" in (tmp_path / "absent.txt").read_text()
+    side_by_side = everything.run(replace(options, together=2))
+    assert side_by_side.keys() == outcomes.keys()
+    assert side_by_side["_measure"].startswith("done in")
     assert everything.run(replace(options, minutes=0.0)) == {
         "absent": "not done within 0 s",
         "_measure": "not done within 0 s",
@@ -444,7 +467,9 @@ def test_the_few_sizes_are_words_of_their_benchmarks():
     assert set(everything.FEW) <= set(everything.PARTS)
     for name, words in everything.FEW.items():
         options = importlib.import_module(f"benchmarks.{name}").Options
-        assert tyro.cli(options, args=words.split()) != options()
+        assert tyro.cli(options, args=shlex.split(words)) != options()
+    choices = tyro.cli(ppo.Options, args=shlex.split(everything.FEW["ppo"])).choices
+    assert set(choices) <= set(ppo.CHOICES)
 
 
 @pytest.mark.slow

@@ -22,16 +22,16 @@ def normal(seed, shape, dtype):
     return jnp.asarray(x if jnp.issubdtype(dtype, jnp.complexfloating) else x.real, dtype)
 
 
-def case(dtype, *, features=(3, 5), of_a=None, varies=True, begin_axes=2):
+def case(dtype, *, time=TIME, features=(3, 5), of_a=None, varies=True, begin_axes=2):
     """Arguments of `solve`, and a cotangent, with the ranks that `scan.linear` gives them."""
     of_a = features if of_a is None else of_a
-    a = normal(0, ((TIME,) if varies else ()) + of_a, dtype) * jnp.asarray(0.7, dtype)
+    a = normal(0, ((time,) if varies else ()) + of_a, dtype) * jnp.asarray(0.7, dtype)
     b, h0, cotangent = (
-        normal(i, s, dtype) for i, s in enumerate([(TIME, *features), features, (TIME, *features)])
+        normal(i, s, dtype) for i, s in enumerate([(time, *features), features, (time, *features)])
     )
     begin = None
     if begin_axes is not None:
-        shape = (TIME, *features[: begin_axes - 1])
+        shape = (time, *features[: begin_axes - 1])
         begin = jnp.asarray(np.random.default_rng(3).random(shape) < 0.3)
         begin = begin.reshape(shape + (1,) * (len(features) + 1 - begin.ndim))
     return a, b, h0, begin, cotangent
@@ -52,11 +52,17 @@ CASES = {
     "flags of all": {"begin_axes": 1},
     "no flags": {"begin_axes": None},
     "one channel": {"features": (), "begin_axes": 1},
+    # Whole rounds of two tiles of two steps; whole tiles, but of rounds a half is left.
+    "whole rounds": {"time": 24},
+    "whole tiles": {"time": 18, "features": (2, 4)},
 }
 ROWS = [
     row for name in CASES for row in ((name, "float64", 3, False), (name, "complex64", 1, True))
 ]
-QUICK = [("varying", "float64", 3, False), ("constant", "complex64", 1, True)]
+QUICK = [
+    *(("varying", "float64", 3, False), ("constant", "complex64", 1, True)),
+    *(("whole rounds", "complex64", 1, True), ("whole tiles", "float64", 3, False)),
+]
 
 
 @pytest.mark.parametrize(("name", "dtype", "chunks", "reverse"), slow_but(QUICK, ROWS))
@@ -155,3 +161,21 @@ def test_it_is_lowered_for_cuda_with_complex_arrays_as_they_are(float32):
     assert len(calls) == 6
     assert all("complex<f32>" in line.rsplit(":", 1)[1] for line in calls)
     assert "ui64" not in program and "xi64" not in program
+
+
+def test_auto_takes_it_for_cuda_where_it_takes_the_type(float32):
+    def program(dtype, platform):
+        b = jax.ShapeDtypeStruct((4, 2), dtype)
+        traced = jax.jit(scan.linear).trace(b, b)
+        return traced.lower(lowering_platforms=(platform,)).as_text()
+
+    assert "gpu.triton" in program(jnp.complex64, "cuda")
+    assert "gpu.triton" not in program(jnp.complex64, "cpu")
+    with jax.enable_x64(True):
+        assert "gpu.triton" not in program(jnp.complex128, "cuda")
+
+
+def test_arrays_whose_places_do_not_fit_32_bits_are_left_to_the_tree():
+    fits = jax.ShapeDtypeStruct((2**15, 2**16 - 1), jnp.float32)
+    assert kernel.takes(fits)
+    assert not kernel.takes(jax.ShapeDtypeStruct((2**15, 2**16), jnp.float32))

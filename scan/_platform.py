@@ -24,13 +24,9 @@ def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
 
 
 def loop_or_tree(
-    loop: Callable[..., Any],
-    tree: Callable[..., Any],
-    *arguments: Any,
-    method: str = "auto",
-    kernel: Callable[..., Any] | None = None,
+    loop: Callable[..., Any], tree: Callable[..., Any], *arguments: Any, method: str = "auto"
 ) -> Any:
-    """Call the one of two or three equal functions that suits the platform.
+    """Call the one of two equal functions that suits the platform.
 
     **Arguments:**
 
@@ -39,7 +35,6 @@ def loop_or_tree(
     - `arguments`: of either, pytrees of arrays. `None` is one.
     - `method`: `"sequential"` is the loop and `"associative"` the tree; `"auto"` chooses when the
       program is lowered, for the platform that it is lowered for.
-    - `kernel`: one for NVIDIA GPUs, where there is one: `"auto"` takes it there.
 
     **Returns:**
 
@@ -53,8 +48,7 @@ def loop_or_tree(
         return (loop if method == "sequential" else tree)(*arguments)
     # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
     # one it was traced on, and for several by `jax.export`.
-    own = {} if kernel is None else {"cuda": kernel}
-    return jax.lax.platform_dependent(*arguments, cpu=loop, default=tree, **own)
+    return jax.lax.platform_dependent(*arguments, cpu=loop, default=tree)
 
 
 def chunks_or_states(

@@ -13,15 +13,24 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 
-def stand_in(function: Callable[..., Any], other: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that has no derivatives, with those of another.
+def stand_in(
+    branches: dict[str, Callable[..., Any]],
+    other: Callable[..., Any],
+    *arguments: Any,
+    result: Any,
+) -> Any:
+    """Call the function of a platform, which may have no derivatives, with those of another.
+
+    Only the function of the platform that a program is lowered for is traced.
 
     **Arguments:**
 
-    - `function`: may not close over arrays.
+    - `branches`: a function for `"default"`, and for `"cpu"` and `"cuda"` if they have their own;
+      none may close over arrays.
     - `other`: of the same values, made of what JAX can differentiate; nor may it.
     - `arguments`: of either, pytrees of arrays, whose varying axes of a mesh are the same. `None`
       is one.
+    - `result`: a pytree of arrays with the shapes and dtypes of what the functions return.
 
     **Returns:**
 
@@ -32,10 +41,9 @@ def stand_in(function: Callable[..., Any], other: Callable[..., Any], *arguments
     def of_leaves(function):
         return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(tree, leaves)))
 
-    result = jax.eval_shape(other, *arguments)
     flat = _stand_in.bind(
         *leaves,
-        function=of_leaves(function),
+        branches=tuple((platform, of_leaves(f)) for platform, f in branches.items()),
         other=of_leaves(other),
         types=tuple((x.shape, x.dtype) for x in jax.tree.leaves(result)),
     )
@@ -47,16 +55,21 @@ _stand_in.multiple_results = True
 
 
 @_stand_in.def_impl
-def _apply(*operands, function, other, types):
-    return function(*operands)
+def _apply(*operands, branches, other, types):
+    return jax.lax.platform_dependent(*operands, **dict(branches))
 
 
 @_stand_in.def_abstract_eval
-def _types(*operands, function, other, types):
+def _types(*operands, branches, other, types):
     return [operands[0].update(shape=s, dtype=d, weak_type=False) for s, d in types]
 
 
-def _differentiate(primals, tangents, *, function, other, types):
+def _lowered_for(platform, *operands, branches, other, types):
+    of = dict(branches)
+    return of.get(platform, of["default"])(*operands)
+
+
+def _differentiate(primals, tangents, *, branches, other, types):
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
 
     def of_moving(*moved):
@@ -68,14 +81,14 @@ def _differentiate(primals, tangents, *, function, other, types):
     return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
 
 
-def _batch(operands, axes, *, function, other, types):
+def _batch(operands, axes, *, branches, other, types):
     size = next(x.shape[d] for x, d in zip(operands, axes, strict=True) if d is not None)
     # Behind the time axis, where scans keep a batch: elsewhere they would transpose it.
     out = [min(1, len(shape)) for shape, _ in types]
     batched = partial(jax.vmap, in_axes=tuple(axes), out_axes=out, axis_size=size)
     found = _stand_in.bind(
         *operands,
-        function=batched(function),
+        branches=tuple((platform, batched(f)) for platform, f in branches),
         other=batched(other),
         types=tuple(
             ((*shape[:at], size, *shape[at:]), dtype)
@@ -87,4 +100,6 @@ def _batch(operands, axes, *, function, other, types):
 
 ad.primitive_jvps[_stand_in] = _differentiate
 batching.primitive_batchers[_stand_in] = _batch
-mlir.register_lowering(_stand_in, mlir.lower_fun(_apply, multiple_results=True))
+for _platform in ("default", "cpu", "cuda"):
+    _rule = mlir.lower_fun(partial(_lowered_for, _platform), multiple_results=True)
+    mlir.register_lowering(_stand_in, _rule, platform=None if _platform == "default" else _platform)

@@ -130,13 +130,19 @@ def _by_method(function, *arguments, reverse, method):
     in_a_loop, in_a_tree, in_a_kernel = (
         partial(getattr(by, function), reverse=reverse) for by in (loop, tree, kernel)
     )
-    drive = arguments[-1] if function == "adjoint" else arguments[1]
-    without_kernel = partial(loop_or_tree, in_a_loop, in_a_tree)
+    if function == "adjoint":
+        a, h, h0, _, drive = arguments
+        result = None if h is None else a, drive, h0
+    else:
+        _, drive, _, _ = arguments
+        result = drive
     # Derivatives of these are second ones: the first are those that `scan.linear` states.
     if method == "kernel":
-        return stand_in(in_a_kernel, in_a_tree, *arguments)
+        return stand_in({"default": in_a_kernel}, in_a_tree, *arguments, result=result)
+    without_kernel = partial(loop_or_tree, in_a_loop, in_a_tree)
     if method == "auto" and kernel.takes(drive):
-        return stand_in(partial(without_kernel, kernel=in_a_kernel), without_kernel, *arguments)
+        branches = {"cpu": in_a_loop, "cuda": in_a_kernel, "default": in_a_tree}
+        return stand_in(branches, without_kernel, *arguments, result=result)
     return without_kernel(*arguments, method=method)
 
 

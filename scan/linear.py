@@ -132,7 +132,7 @@ def _by_method(function, *arguments, reverse, method):
     )
     if function == "adjoint":
         a, h, h0, _, drive = arguments
-        result = None if h is None else a, drive, h0
+        result = (None if h is None else a), drive, h0
     else:
         _, drive, _, _ = arguments
         result = drive
@@ -140,8 +140,9 @@ def _by_method(function, *arguments, reverse, method):
     if method == "kernel":
         return stand_in({"default": in_a_kernel}, in_a_tree, *arguments, result=result)
     without_kernel = partial(loop_or_tree, in_a_loop, in_a_tree)
-    if method == "auto" and kernel.takes(drive):
-        branches = {"cpu": in_a_loop, "cuda": in_a_kernel, "default": in_a_tree}
+    if method == "auto":
+        branches = {"cpu": in_a_loop, "default": in_a_tree}
+        branches |= {"cuda": in_a_kernel} if kernel.takes(drive) else {}
         return stand_in(branches, without_kernel, *arguments, result=result)
     return without_kernel(*arguments, method=method)
 

@@ -32,10 +32,10 @@ class DeltaNet(AbstractUnstructuredCell):
 
     Every head has such a memory, and its part of y. Linear in S, with a matrix that turns it: steps
     are associative, but not entry by entry. A scan goes through chunks, in each of which a
-    triangular system is solved (`scan.delta_rule`). A short one makes the rank-one updates one after
-    another on a CPU; elsewhere the matrices are combined in a tree. Every entry of S may depend on
-    every parameter of k, so that exact RTRL is dense, for small memories; the alternative is
-    `sensitivity=rtrl.UORO()`.
+    triangular system is solved (`scan.delta_rule`). A short one makes the rank-one updates one
+    after another on a CPU; elsewhere the matrices are combined in a tree. Every entry of S may
+    depend on every parameter of k, so that exact RTRL is dense, for small memories; the alternative
+    is `sensitivity=rtrl.UORO()`.
 
     Sources: *Parallelizing Linear Transformers with the Delta Rule over Sequence Length*, Yang et
     al. (2024), section 2.2; *Gated Delta Networks*, Yang et al. (2024), equation 10.

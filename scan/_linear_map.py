@@ -11,7 +11,7 @@ for derivatives in what is not linear, hence this primitive. Nothing of the map 
 it is clear which direction is asked for, so that reverse mode stores the residuals only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -76,6 +76,31 @@ def nonzero(tangents: Any) -> list:
     return [None if is_zero(t) else t for t in tangents]
 
 
+def jvp_in(
+    moving: list[int], function: Callable[..., Any], primals: Sequence, tangents: Sequence
+) -> tuple[Any, Any]:
+    """`jax.jvp` in some of a function's arguments.
+
+    **Arguments:**
+
+    - `moving`: the numbers of those.
+    - `function`: of all arguments.
+    - `primals`, `tangents`: of all arguments; tangents of others than `moving` are not looked at.
+
+    **Returns:**
+
+    The value and its tangent.
+    """
+
+    def of_moving(*moved):
+        operands = list(primals)
+        for i, x in zip(moving, moved, strict=True):
+            operands[i] = x
+        return function(*operands)
+
+    return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+
+
 def _flat_forward(forward, tree, *leaves):
     return jax.tree.leaves(forward(*jax.tree.unflatten(tree, leaves)))
 
@@ -111,17 +136,7 @@ def _differentiate(primals, tangents, *, forward, transpose, counts):
         terms.append(bind(*primals[:split], *map(ad.instantiate_zeros, tangents[split:])))
     moving = [i for i in range(split) if type(tangents[i]) is not ad.Zero]
     if moving:  # second derivatives: the map itself is a function of the residuals
-
-        def of_residuals(*moved):
-            operands = list(primals)
-            for i, x in zip(moving, moved, strict=True):
-                operands[i] = x
-            return forward(*operands)
-
-        _, of_map = jax.jvp(
-            of_residuals, [primals[i] for i in moving], [tangents[i] for i in moving]
-        )
-        terms.append(of_map)
+        terms.append(jvp_in(moving, forward, primals, tangents)[1])
     return bind(*primals), [reduce(jnp.add, parts) for parts in zip(*terms, strict=True)]
 
 

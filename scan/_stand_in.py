@@ -4,13 +4,17 @@
 mode, and batches it wrongly inside of a platform's branch. A primitive is forgotten by nobody.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+
+from scan._linear_map import jvp_in
 
 
 def stand_in(
@@ -18,6 +22,7 @@ def stand_in(
     other: Callable[..., Any],
     *arguments: Any,
     result: Any,
+    largest: Mapping[str, int] = MappingProxyType({}),
 ) -> Any:
     """Call the function of a platform, which may have no derivatives, with those of another.
 
@@ -31,6 +36,8 @@ def stand_in(
     - `arguments`: of either, pytrees of arrays, whose varying axes of a mesh are the same. `None`
       is one.
     - `result`: a pytree of arrays with the shapes and dtypes of what the functions return.
+    - `largest`: how many numbers a result may have, batches included, for a platform's function to
+      be called; that of `"default"` is in its place beyond.
 
     **Returns:**
 
@@ -43,7 +50,9 @@ def stand_in(
 
     flat = _stand_in.bind(
         *leaves,
-        branches=tuple((platform, of_leaves(f)) for platform, f in branches.items()),
+        branches=tuple(
+            (platform, of_leaves(f), largest.get(platform)) for platform, f in branches.items()
+        ),
         other=of_leaves(other),
         types=tuple((x.shape, x.dtype) for x in jax.tree.leaves(result)),
     )
@@ -56,7 +65,7 @@ _stand_in.multiple_results = True
 
 @_stand_in.def_impl
 def _apply(*operands, branches, other, types):
-    return jax.lax.platform_dependent(*operands, **dict(branches))
+    return jax.lax.platform_dependent(*operands, **_fitting(branches, types))
 
 
 @_stand_in.def_abstract_eval
@@ -65,20 +74,19 @@ def _types(*operands, branches, other, types):
 
 
 def _lowered_for(platform, *operands, branches, other, types):
-    of = dict(branches)
+    of = _fitting(branches, types)
     return of.get(platform, of["default"])(*operands)
+
+
+def _fitting(branches, types):
+    """Functions by platform, but for those that a result is too large for."""
+    size = max(math.prod(shape) for shape, _ in types)
+    return {platform: f for platform, f, most in branches if most is None or size <= most}
 
 
 def _differentiate(primals, tangents, *, branches, other, types):
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
-
-    def of_moving(*moved):
-        operands = list(primals)
-        for i, x in zip(moving, moved, strict=True):
-            operands[i] = x
-        return other(*operands)
-
-    return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+    return jvp_in(moving, other, primals, tangents)
 
 
 def _batch(operands, axes, *, branches, other, types):
@@ -88,7 +96,7 @@ def _batch(operands, axes, *, branches, other, types):
     batched = partial(jax.vmap, in_axes=tuple(axes), out_axes=out, axis_size=size)
     found = _stand_in.bind(
         *operands,
-        branches=tuple((platform, batched(f)) for platform, f in branches),
+        branches=tuple((platform, batched(f), most) for platform, f, most in branches),
         other=batched(other),
         types=tuple(
             ((*shape[:at], size, *shape[at:]), dtype)

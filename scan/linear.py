@@ -142,8 +142,9 @@ def _by_method(function, *arguments, reverse, method):
     without_kernel = partial(loop_or_tree, in_a_loop, in_a_tree)
     if method == "auto":
         branches = {"cpu": in_a_loop, "default": in_a_tree}
-        branches |= {"cuda": in_a_kernel} if kernel.takes(drive) else {}
-        return stand_in(branches, without_kernel, *arguments, result=result)
+        branches |= {"cuda": in_a_kernel} if drive.dtype.name in kernel.TYPES else {}
+        fits = {"cuda": kernel.LARGEST}
+        return stand_in(branches, without_kernel, *arguments, result=result, largest=fits)
     return without_kernel(*arguments, method=method)
 
 

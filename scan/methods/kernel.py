@@ -28,6 +28,8 @@ from scan.methods._plan import Plan, Tuning
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64")
 """What the kernel computes with. Sums of halves are carried in float32."""
+LARGEST = 2**31 - 1
+"""How many numbers a drive may have, batches included: places are counted in 32 bits."""
 # Registers of a thread for words on their way. Twice as many were no faster where time is cut, and
 # compiled for twice as long.
 _REGISTERS = 64
@@ -35,11 +37,6 @@ _REGISTERS = 64
 # are so many; but no shorter ones.
 _FEW, _ENOUGH = 256, 1024
 _SHORTEST_CHUNK = 64
-
-
-def takes(b) -> bool:
-    """Whether a drive's type is one that the kernel computes with, and its places fit 32 bits."""
-    return b.dtype.name in TYPES and b.size < 2**31
 
 
 def choose(what: str, dtype: str, time: int, channels: int) -> Tuning:
@@ -135,6 +132,9 @@ def _apply(*operands, plan):
 
 @_recurrence.def_abstract_eval
 def _types(a, b, *others, plan):
+    if plan.time * plan.channels > LARGEST:
+        size = plan.time * plan.channels
+        raise ValueError(f"`b` (of {size} numbers) must have at most {LARGEST} for the kernel.")
     return [b.update(shape=shape) for shape in plan.outputs]
 
 

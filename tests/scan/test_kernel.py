@@ -178,7 +178,17 @@ def test_auto_takes_it_for_cuda_where_it_takes_the_type(float32):
         assert "gpu.triton" not in program(jnp.complex128, "cuda")
 
 
-def test_arrays_whose_places_do_not_fit_32_bits_are_left_to_the_tree():
-    fits = jax.ShapeDtypeStruct((2**15, 2**16 - 1), jnp.float32)
-    assert kernel.takes(fits)
-    assert not kernel.takes(jax.ShapeDtypeStruct((2**15, 2**16), jnp.float32))
+@pytest.mark.parametrize("batched", [False, True])
+def test_arrays_whose_places_do_not_fit_32_bits_are_left_to_the_tree(float32, batched):
+    def program(width, method="auto"):
+        a = jax.ShapeDtypeStruct((1, width), jnp.float32)
+        b = jax.ShapeDtypeStruct((2**6, 2**15, width), jnp.float32)
+        solve = partial(scan.linear, method=method)
+        solve = jax.vmap(solve, (None, 1), 1) if batched else solve
+        a = a if batched else jax.ShapeDtypeStruct((2**6, 1, width), jnp.float32)
+        return jax.jit(solve).trace(a, b).lower(lowering_platforms=("cuda",)).as_text()
+
+    assert "gpu.triton" in program(2**10 - 1)
+    assert "gpu.triton" not in program(2**10)
+    with pytest.raises(ValueError, match=r"`b` \(of 2147483648 numbers\) must have at most 2147"):
+        program(2**10, "kernel")

@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Options:
 
 
 def run(options: Options) -> dict[str, str]:
-    """Run the parts, one after the other.
+    """Run the parts, one after the other or some side by side.
 
     **Arguments:**
 
@@ -83,17 +83,21 @@ def run(options: Options) -> dict[str, str]:
     options.out.mkdir(parents=True, exist_ok=True)
     end, outcomes = time.monotonic() + 60 * options.minutes, {}
 
-    def run_part(name: str) -> None:
+    def run_part(number: int) -> str:
         # One by one each has a share of what is left, and side by side all of it.
-        later = [part for part in parts if part not in outcomes]
-        share = PARTS[name] / sum(PARTS[part] for part in later) if options.together == 1 else 1
-        outcomes[name] = _run_part(name, share * max(0.0, end - time.monotonic()), options)
-        print(f"{name}: {outcomes[name]}", flush=True)
-        lines = [f"{part}: {said}\n" for part, said in outcomes.items()]
-        (options.out / "summary.txt").write_text("".join(lines))
+        share = 1.0
+        if options.together == 1:
+            share = PARTS[parts[number]] / sum(PARTS[later] for later in parts[number:])
+        return _run_part(parts[number], share * max(0.0, end - time.monotonic()), options)
 
     with ThreadPoolExecutor(options.together) as pool:
-        list(pool.map(run_part, parts))
+        running = {pool.submit(run_part, number): name for number, name in enumerate(parts)}
+        for done in as_completed(running):
+            name = running[done]
+            outcomes[name] = done.result()
+            print(f"{name}: {outcomes[name]}", flush=True)
+            lines = [f"{part}: {said}\n" for part, said in outcomes.items()]
+            (options.out / "summary.txt").write_text("".join(lines))
     print(f"tables and logs are in {options.out}")
     return outcomes
 

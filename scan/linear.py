@@ -60,8 +60,8 @@ def linear(
 
     **Raises:**
 
-    `ValueError` for shapes that do not fit, an empty time axis, an unknown method or a dtype that
-    the kernel does not take, `TypeError` for a `begin` that is not boolean.
+    `ValueError` for shapes that do not fit, an empty time axis, an unknown method, or a dtype or
+    size that the kernel does not take, `TypeError` for a `begin` that is not boolean.
     """
     check_method(method, (*METHODS, "kernel"))
     a, b = jnp.asarray(a), jnp.asarray(b)

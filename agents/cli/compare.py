@@ -44,7 +44,7 @@ class Compare(Command):
         from agents.running.curves import learning_curve
         from agents.running.outline import by_environment
         from agents.running.scalars import default_metric, read_scalars
-        from agents.running.statistics import smooth
+        from agents.running.statistics import last_known, smooth
 
         folders = named.with_sweeps(self.runs)
         labels = self.labels or named.labels(folders)
@@ -71,7 +71,7 @@ class Compare(Command):
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
                 final = smooth(values, self.smoothing)[-1]
-                best, area = np.nanmax(values, axis=0).mean(), np.nanmean(values)
+                best, area = np.nanmax(values, axis=0).mean(), np.nanmean(last_known(values))
                 numbers = (np.nanmin(final), np.nanmax(final), best, area)
                 shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
                 shown += gains.get(runs[label], ())

@@ -33,12 +33,13 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
 
     **Arguments:**
 
-    - `values`: shape `[points, seeds]`.
-    - `window`: the number of points; 1 changes nothing.
+    - `values`: shape `[points, seeds]`; NaN where a seed has no value.
+    - `window`: the number of points; 1 averages nothing.
 
     **Returns:**
 
-    The same shape. The first points average over what there is; a point that is NaN stays NaN.
+    The same shape. The first points average over what there is; where a seed has no value it has
+    the one before, see `last_known`.
 
     **Raises:**
 
@@ -54,7 +55,25 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
 
     with np.errstate(invalid="ignore"):
         average = window_sum(np.where(present, values, 0.0)) / window_sum(present * 1.0)
-    return np.where(present, average, np.nan) if window > 1 else values
+    return last_known(np.where(present, average, np.nan) if window > 1 else values)
+
+
+def last_known(values: np.ndarray) -> np.ndarray:
+    """Let every seed keep its value where it has none.
+
+    No episode of a seed may have ended in an iteration; a mean without this seed would jump.
+
+    **Arguments:**
+
+    - `values`: shape `[points, seeds]`; NaN where a seed has no value.
+
+    **Returns:**
+
+    The same shape; NaN before a seed's first value.
+    """
+    points = np.arange(len(values))[:, None]
+    known = np.maximum.accumulate(np.where(np.isnan(values), 0, points), axis=0)
+    return np.take_along_axis(values, known, axis=0)
 
 
 def spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,5 +1,7 @@
 """What tests of agents share: programs that are compiled once, and interrupted runs."""
 
+import functools
+import importlib
 import os
 import shutil
 import signal
@@ -31,6 +33,19 @@ def compiled_once(tmp_path_factory):
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="module")
+def traced_once():
+    """Runs of one agent share their programs: tracing them takes seconds, running them a moment.
+
+    That a run goes on alike with programs of its own, `test_train` shows.
+    """
+    module = importlib.import_module("agents.running.train")
+    with pytest.MonkeyPatch.context() as patch:
+        once = functools.lru_cache(maxsize=1)(module.Programs)
+        patch.setattr(module, "Programs", once)
+        yield once
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -2,8 +2,6 @@
 
 import copy
 import dataclasses
-import functools
-import importlib
 import json
 import re
 
@@ -29,23 +27,13 @@ from agents.settings import from_plain, to_plain
 from tests.agents.cases import BEST, CASES, FIRST, MEMORYLESS, ROWS, AgentCase, words_of
 from tests.agents.tasks import Spans, poisonable, poisoned
 
+pytestmark = pytest.mark.usefixtures("traced_once")
+
 ITERATIONS, SEEDS, DEVICES = 5, 2, 4
 
 
 def by_name(case):
     return case.name
-
-
-@pytest.fixture(scope="module", autouse=True)
-def traced_once():
-    """Runs of one agent share their programs: tracing them takes seconds, running them a moment.
-
-    That a run goes on alike with programs of its own, the tests of `train` show.
-    """
-    module = importlib.import_module("agents.running.train")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "Programs", functools.lru_cache(maxsize=1)(module.Programs))
-        yield
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from agents.cli import main
 from agents.running.curves import learning_curve
 from agents.running.scalars import ScalarLog, default_metric, read_scalars
-from agents.running.statistics import confidence_band, smooth, spread
+from agents.running.statistics import confidence_band, last_known, smooth, spread
 
 
 def write_run(folder, *, seeds=3, iterations=20, lift=0.0, metrics=("return", "evaluation_return")):
@@ -105,11 +105,17 @@ def test_the_band_is_over_the_seeds_that_have_a_value():
 def test_smoothing_averages_the_last_points_of_each_seed():
     nan = np.nan
     values = np.array([[1.0, 5.0], [3.0, nan], [8.0, 7.0], [10.0, 9.0]])
-    np.testing.assert_array_equal(smooth(values, 1), values)
-    np.testing.assert_allclose(smooth(values, 2), [[1, 5], [2, nan], [5.5, 7], [9, 8]])
+    np.testing.assert_array_equal(smooth(values, 1), [[1, 5], [3, 5], [8, 7], [10, 9]])
+    np.testing.assert_allclose(smooth(values, 2), [[1, 5], [2, 5], [5.5, 7], [9, 8]])
     np.testing.assert_allclose(smooth(values, 100)[-1], [5.5, 7])
     with pytest.raises(ValueError, match=r"`smoothing` \(=0\) must be at least 1"):
         smooth(values, 0)
+
+
+def test_a_seed_keeps_its_value_where_it_has_none():
+    nan = np.nan
+    values = np.array([[nan, 5.0], [3.0, nan], [nan, nan], [4.0, 9.0]])
+    np.testing.assert_array_equal(last_known(values), [[nan, 5], [3, 5], [3, 5], [4, 9]])
 
 
 def test_a_curve_may_be_smoothed_by_its_number_of_points(tmp_path, drawn):

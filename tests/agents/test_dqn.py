@@ -222,6 +222,7 @@ def test_bad_settings_are_named(options, message):
         small(**options)
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_before_an_episode_has_ended():
     """Of whatever a tape gives before, an entropy coefficient would learn from zeros."""
     sac = agents.SAC(

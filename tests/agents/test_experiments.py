@@ -29,6 +29,7 @@ TINY = Experiment(
 )
 
 
+@pytest.mark.quick_rows(10)
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_run_of_an_experiment_can_be_made(name):
     experiment = experiments.load(name)

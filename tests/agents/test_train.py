@@ -37,6 +37,8 @@ from agents.running.scalars import ScalarLog, ScalarsError
 from tests.agents.damage import rewritten
 from tests.agents.trackers import install_tracker
 
+pytestmark = pytest.mark.usefixtures("traced_once")
+
 
 class Anything(AbstractBehavior):
     """Takes the action that the position tells."""
@@ -169,12 +171,15 @@ def test_evaluation_happens_in_its_rhythm_and_at_the_end(tmp_path):
     assert [bool(cell) for cell in cells] == [False, True, False, True, True]
 
 
-def test_rows_after_the_checkpoint_are_dropped_on_resuming(whole, tmp_path, same_state):
+def test_rows_after_the_checkpoint_are_dropped_on_resuming(
+    whole, tmp_path, same_state, traced_once
+):
     """What comes after a crash that is no request to stop, more steps than at first included."""
     folder = tmp_path / "parts"
     train(Walk(), folder, steps=400, checkpoint_every=4)
     with (folder / "scalars.csv").open("a") as file:
         file.write("5,500,0,1.0,,,,\n5,500,1,1.0,,,,\n6,60")  # torn
+    traced_once.cache_clear()  # as in a new process
     rest = train(Walk(), folder, resume=True)
     same_state(whole.state, rest.state)
     for name in ("scalars.csv", "config.json"):

@@ -82,6 +82,7 @@ def test_communication(float32):
     assert row["all"] == row["gradients"] + 44 * row["minibatches"] + 12
 
 
+@pytest.mark.slow
 def test_kernel(float32, capsys):
     (rows,) = kernel.run(kernel.Options(quick=True)).values()
     assert [row["layout"] for row in rows] == 2 * ["tree", "kernel chosen", "kernel 4x1x2x2x2"]
@@ -443,6 +444,7 @@ def test_start():
     assert row["start"] == "--help" and row["wall s"] > 0 and row["processor s"] > 0
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_loses_nothing_of_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(everything, "PARTS", {"absent": 1.0, "_measure": 1.0})
     options = everything.Options(out=tmp_path, parts=("absent", "_measure"))

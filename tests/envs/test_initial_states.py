@@ -9,6 +9,7 @@ import pytest
 
 from agents import envs
 from agents.envs.bridges import craftax_port, initial_states
+from tests.cases import slow_but
 from tests.envs import fake_packages
 
 SIZE = 37  # no multiple of the batches that states are drawn in
@@ -24,7 +25,7 @@ def inner_states(env, keys, params):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint32, np.bool_, np.uint8])
-@pytest.mark.parametrize("values", [1, 2, 256, 257])
+@pytest.mark.parametrize("values", slow_but((256, 257), (1, 2, 256, 257)))
 def test_a_packed_pool_is_the_same_to_the_bit(getkey, dtype, values):
     size = 64
     bits = np.asarray(jax.random.randint(getkey(), (size, 3, 5), 0, values, jnp.int32))

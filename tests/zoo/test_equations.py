@@ -12,7 +12,7 @@ from tests.zoo.naive_math import XS
 CASES = naive_vectors.CASES + naive_matrices.CASES + naive_selective.CASES
 
 
-@pytest.mark.quick_rows(10)
+@pytest.mark.quick_rows(5)
 @pytest.mark.parametrize(
     ("name", "options", "naive"), CASES, ids=lambda p: "" if callable(p) else str(p)
 )

@@ -9,6 +9,7 @@ import pytest
 
 import rtrl
 import zoo
+from tests.cases import slow_but
 from zoo.proofs.promises import cast
 
 KEY = jax.random.key(0)
@@ -24,6 +25,8 @@ MEMORIES = {
     "qrnn": {},
     "rotrnn": {},
 }
+
+FEW = ("rtu", "gru", "ffm", "mlstm")
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +59,7 @@ def test_whole_numbers_and_booleans_are_as_good_as_floats(name):
             np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", slow_but(FEW, zoo.names()))
 def test_inputs_of_a_higher_precision_change_no_dtype(name, float32):
     """A cast of the cell is all of mixed precision: inputs may stay in float32."""
     memory = cast(zoo.get(name, inputs=3, hidden=4, key=KEY), jnp.bfloat16)
@@ -75,7 +78,7 @@ def test_complex_inputs_are_named():
         cell.step(cell.init_state(), jnp.ones(3, complex))
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", slow_but(FEW, zoo.names()))
 def test_arrays_are_strongly_typed_and_have_buffers_of_their_own(name, float32):
     """A step that returns stronger types compiles again; one buffer cannot be donated twice."""
     memory = zoo.get(name, inputs=3, hidden=4, key=KEY)
@@ -137,12 +140,18 @@ def test_unusual_cells_go_through_a_loop(cell):
     np.testing.assert_allclose(cell.rtrl_scan(carry, xs)[1], steps, rtol=1e-12)
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("name", ["rtu", "gru", "elstm", "ffm"])
 def test_borders_may_be_of_numpy(name):
     """As many as a parameter has rows, so that a broadcast would not be noticed."""
     cell = zoo.get(name, inputs=3, hidden=4, key=KEY)
-    carry, xs, begin = (cell.init_state(), cell.rtrl_init()), np.ones((4, 3)), np.arange(4) == 2
-    got, want = (cell.rtrl_scan(carry, xs, b) for b in (begin, jnp.asarray(begin)))
+    begin = np.arange(4) == 2
+
+    @jax.jit
+    def both(carry, xs):
+        return [cell.rtrl_scan(carry, xs, b) for b in (begin, jnp.asarray(begin))]
+
+    got, want = both((cell.init_state(), cell.rtrl_init()), jnp.ones((4, 3)))
     assert all(map(np.array_equal, jax.tree.leaves(got), jax.tree.leaves(want)))
 
 

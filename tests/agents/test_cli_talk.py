@@ -124,7 +124,8 @@ def without_cache(monkeypatch):
         "jax_persistent_cache_min_compile_time_secs",
     )
     before = {name: getattr(jax.config, name) for name in names}
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    for name in names:
+        monkeypatch.delenv(name.upper(), raising=False)
     jax.config.update("jax_compilation_cache_dir", None)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
     yield

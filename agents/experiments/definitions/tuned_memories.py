@@ -14,7 +14,7 @@ EXPERIMENT = Experiment(
     algorithm=BOARD.algorithm,
     environments={task: BOARD.environments[task] for task in TASKS},
     variants=BOARD.variants,
-    tune={"learning_rate": (3e-4, 1e-3, 3e-3)},
+    tune={"learning_rate": (3e-4, 1e-3, 3e-3, 1e-2)},
     scales={
         "quick": Scale(8_192, 2, tuning_seeds=1),
         "small": Scale(1_000_000, 3, tuning_seeds=1),
@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
     ),
     differs=(
         "Two of the board's tasks, on which most of its order rests, half of its steps, and one of "
-        "three rates for each memory, the best on both tasks together for one other seed; the "
+        "four rates for each memory, the best on both tasks together for one other seed; the "
         "board has 1e-3 for all."
     ),
 )

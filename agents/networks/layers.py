@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from zoo.parts import layer_norm
+
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
 """Activations by name."""
 
@@ -54,12 +56,6 @@ class Encoder(eqx.Module):
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Return the memory's input."""
         return self.activation(self.linear(x))
-
-
-def layer_norm(x: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Shift and scale a vector to mean 0 and variance 1; there is nothing to learn."""
-    centered = x - jnp.mean(x)
-    return centered * jax.lax.rsqrt(jnp.mean(centered**2) + 1e-5)
 
 
 class Layer(eqx.Module):

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 import zoo
-from agents.networks.layers import layer_norm
 from agents.networks.recurrent import Recurrent, around_memory
-from zoo.parts.checks import check_counts
+from zoo.parts import check_counts, layer_norm
 
 
 def sparse_weights(

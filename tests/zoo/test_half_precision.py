@@ -64,5 +64,27 @@ def test_gradients_in_bfloat16(name, float32):
         assert leaf.dtype == jnp.bfloat16 and bool(jnp.all(jnp.isfinite(leaf)))
 
 
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ttt", "dnc", "mamba2", "ffm", "retnet", "gated_linear_attention", "deltanet"),
+        "delta_product",
+    ],
+)
+def test_gradients_in_float16(name, float32):
+    """Of what is normalized."""
+    cell = promises.cast(zoo.get(name, hidden=4, inputs=3), jnp.float16)
+    xs = jax.random.normal(jax.random.key(0), (50, 3), jnp.float16)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def gradient(cell):
+        return jnp.sum(cell.scan(cell.init_state(), xs)[1].astype(jnp.float32) ** 2)
+
+    for leaf in jax.tree.leaves(gradient(cell)):
+        assert leaf.dtype == jnp.float16 and bool(jnp.all(jnp.isfinite(leaf)))
+
+
 def _outputs(cell):
     return cell.rtrl_scan((cell.init_state(), cell.rtrl_init()), jnp.ones((3, 3), jnp.bfloat16))[1]

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
-from zoo.parts import Linear, check_sizes
+from zoo.parts import Linear, check_sizes, widened
 from zoo.registry import register
 
 
@@ -134,8 +134,9 @@ class DNC(AbstractUnstructuredCell):
 
 def _similar(memory, key, strength):
     """Weights of the slots by their cosine similarity to a key."""
-    norms = jnp.sqrt(jnp.sum(memory**2, 1) + 1e-12) * jnp.sqrt(jnp.sum(key**2) + 1e-12)
-    return jax.nn.softmax(strength * (memory @ key) / norms)
+    slots, key = widened(memory), widened(key)  # float16 has no 1e-12
+    norms = jnp.sqrt(jnp.sum(slots**2, 1) + 1e-12) * jnp.sqrt(jnp.sum(key**2) + 1e-12)
+    return jax.nn.softmax(strength * (slots @ key) / norms).astype(memory.dtype)
 
 
 def _allocation(usage):

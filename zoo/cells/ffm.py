@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes, to_complex
+from zoo.parts import Linear, check_sizes, layer_norm, to_complex
 from zoo.registry import register
 
 # As published: the largest double. It sets the fast end of the decays.
@@ -170,9 +170,7 @@ class FFM(AbstractTwoAxisCell):
         self, state: Complex[Array, "traces contexts"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`LN(z) ⊙ σ(ℓ4(x)) + ℓ5(x) ⊙ (1 - σ(ℓ4(x)))`."""
-        z = self.mix(jnp.concatenate([state.real.ravel(), state.imag.ravel()]))
-        z = z - jnp.mean(z)
-        z = z * jax.lax.rsqrt(jnp.mean(z**2) + 1e-5)
+        z = layer_norm(self.mix(jnp.concatenate([state.real.ravel(), state.imag.ravel()])))
         if self.output_gate is None or self.skip is None:
             return z
         gate = jax.nn.sigmoid(self.output_gate(x))

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractOuterProductCell
-from zoo.parts import Linear, check_heads, check_sizes, linear_weights
+from zoo.parts import Linear, check_heads, check_sizes, layer_norm, linear_weights
 from zoo.registry import register
 
 _TEMPERATURE = 16
@@ -101,9 +101,7 @@ class GatedLinearAttention(AbstractOuterProductCell):
         self, read: Float[Array, "heads values"], x: Float[Array, " inputs"]
     ) -> Float[Array, " hidden"]:
         """`W_o (swish(W_r x + b_r) ⊙ o)`."""
-        o = read - jnp.mean(read, -1, keepdims=True)
-        o = o * jax.lax.rsqrt(jnp.mean(o**2, -1, keepdims=True) + 1e-5)
-        return self.output(jax.nn.silu(self.gate(x)) * o.ravel())
+        return self.output(jax.nn.silu(self.gate(x)) * layer_norm(read).ravel())
 
 
 register("gated_linear_attention", GatedLinearAttention)

@@ -9,7 +9,7 @@ import rtrl
 import scan
 from zoo.kinds import AbstractOuterProductCell
 from zoo.memory import State
-from zoo.parts import Linear, check_heads, check_sizes, linear_weights, step_biases
+from zoo.parts import Linear, check_heads, check_sizes, linear_weights, rms_norm, step_biases
 from zoo.registry import register
 
 
@@ -103,7 +103,7 @@ class Mamba2(AbstractOuterProductCell):
         """`W_o (g ⊙ rms(o ⊙ silu(W_z x)))`."""
         u = jax.nn.silu(x @ self.value.T).reshape(self.heads, -1)
         o = (read + self.d[:, None] * u).ravel() * jax.nn.silu(self.gate(x))
-        return self.output(self.g * o * jax.lax.rsqrt(jnp.mean(o**2) + 1e-5))
+        return self.output(self.g * rms_norm(o))
 
     def scan_in_chunks(
         self, state: State, xs: Array, begin: Bool[Array, " time"] | None

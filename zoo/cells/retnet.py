@@ -7,7 +7,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_heads, check_sizes, linear_weights, to_complex
+from zoo.parts import Linear, check_heads, check_sizes, layer_norm, linear_weights, to_complex
 from zoo.registry import register
 
 
@@ -83,9 +83,7 @@ class RetNet(AbstractTwoAxisCell):
         q_real, q_imag = self.query @ x
         o = jnp.einsum("hk,hkv->hv", q_real, state.real)
         o = o + jnp.einsum("hk,hkv->hv", q_imag, state.imag)
-        o = o - jnp.mean(o, -1, keepdims=True)
-        o = o * jax.lax.rsqrt(jnp.mean(o**2, -1, keepdims=True) + 1e-5)
-        return self.output(jax.nn.silu(self.gate(x)) * o.ravel())
+        return self.output(jax.nn.silu(self.gate(x)) * layer_norm(o).ravel())
 
 
 register("retnet", RetNet)

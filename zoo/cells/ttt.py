@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
-from zoo.parts import Linear, check_sizes
+from zoo.parts import Linear, check_sizes, layer_norm
 from zoo.registry import register
 
 Model = tuple[Float[Array, "hidden hidden"], Float[Array, " hidden"]]
@@ -87,7 +87,7 @@ class TTT(AbstractUnstructuredCell):
         """`f(u; W, b)`."""
         w, b = state
         z = u @ (self.w + w).T + self.b + b
-        return u + self.g * _norm(z) + self.c
+        return u + self.g * layer_norm(z, 1e-6) + self.c
 
     def update(self, state: Model, x: Float[Array, " inputs"]) -> Model:
         """A step of gradient descent from `(W, b)`."""
@@ -99,11 +99,6 @@ class TTT(AbstractUnstructuredCell):
     def readout(self, state: Model, x: Float[Array, " inputs"]) -> Float[Array, " hidden"]:
         """`f(q; W', b')`."""
         return self.answer(state, self.queries(x))
-
-
-def _norm(z):
-    centered = z - jnp.mean(z)
-    return centered * jax.lax.rsqrt(jnp.mean(centered**2) + 1e-6)
 
 
 register("ttt", TTT)

@@ -10,14 +10,17 @@ from zoo.parts.checks import keys_of_a_head as keys_of_a_head
 from zoo.parts.delta_rule import overwritten as overwritten
 from zoo.parts.delta_rule import overwritten_reads as overwritten_reads
 from zoo.parts.delta_rule import overwritten_states as overwritten_states
-from zoo.parts.delta_rule import unit as unit
 from zoo.parts.discretization import discretize as discretize
 from zoo.parts.dtypes import real_dtype as real_dtype
 from zoo.parts.dtypes import to_complex as to_complex
+from zoo.parts.dtypes import widened as widened
 from zoo.parts.initial_values import linear_weights as linear_weights
 from zoo.parts.initial_values import ring as ring
 from zoo.parts.join import join as join
 from zoo.parts.linear import Linear as Linear
+from zoo.parts.norms import layer_norm as layer_norm
+from zoo.parts.norms import rms_norm as rms_norm
+from zoo.parts.norms import unit as unit
 from zoo.parts.positions import positions as positions
 from zoo.parts.positions import sinusoids as sinusoids
 from zoo.parts.stabilizers import NOTHING as NOTHING
@@ -42,6 +45,7 @@ __all__ = [
     "discretize",
     "join",
     "keys_of_a_head",
+    "layer_norm",
     "linear_weights",
     "overwritten",
     "overwritten_reads",
@@ -49,6 +53,7 @@ __all__ = [
     "positions",
     "real_dtype",
     "ring",
+    "rms_norm",
     "signal_and_time",
     "signals",
     "sinusoids",
@@ -56,4 +61,5 @@ __all__ = [
     "time_constants",
     "to_complex",
     "unit",
+    "widened",
 ]

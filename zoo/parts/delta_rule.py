@@ -1,6 +1,5 @@
 """Matrices that are overwritten: the delta rule, one rank-one update a step."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -89,11 +88,6 @@ def overwritten_reads(
     decay = None if log_alpha is None else log_alpha[:, None]
     end, reads = scan.delta_rule(queries, k, v, beta, state.T, decay, begin)
     return end.T, reads
-
-
-def unit(u: Float[Array, " width"]) -> Float[Array, " width"]:
-    """`u / ‖u‖`."""
-    return u * jax.lax.rsqrt(jnp.sum(u**2) + 1e-12)
 
 
 def _combined(earlier, later):

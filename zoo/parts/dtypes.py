@@ -15,6 +15,11 @@ def real_dtype(module: eqx.Module) -> Any:
     return jnp.finfo(jnp.result_type(*(dtypes or [float]))).dtype
 
 
+def widened(x: Array) -> Array:
+    """Return the same numbers in 32 bits at least."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
 def to_complex(real: Array, imag: Array) -> Array:
     """Join real and imaginary parts, in 32 bits each at least: there are no complex half floats."""
     dtype = jnp.promote_types(jnp.result_type(real, imag), jnp.float32)

@@ -1,0 +1,31 @@
+"""Normalizations: what they make the same, and what half precision would lose."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from zoo.parts import layer_norm, rms_norm, unit
+
+ROWS = jnp.array([[1.0, 2.0, 6.0], [-3.0, 0.0, 1.0]])
+
+
+def test_rows_have_mean_0_and_variance_1():
+    y = layer_norm(ROWS)
+    np.testing.assert_allclose([y.mean(-1), y.var(-1)], [[0, 0], [1, 1]], atol=1e-5)
+
+
+def test_rows_have_a_mean_square_or_a_length_of_1():
+    np.testing.assert_allclose(jnp.mean(rms_norm(ROWS, 0.0) ** 2, -1), 1, rtol=1e-12)
+    np.testing.assert_allclose(jnp.linalg.norm(unit(ROWS), axis=-1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm, unit])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_normalized_in_float32(norm, dtype):
+    x = jnp.array([300.0, -300.0, 1.0], dtype)  # whose squares are too large for float16
+    found = norm(x)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, norm(x.astype(jnp.float32)).astype(dtype))
+    slopes = jax.jacobian(norm)(jnp.zeros(3, dtype))
+    assert slopes.dtype == dtype and not jnp.isnan(slopes).any()

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
+from scan.associative import match_rank
+
 # On a GPU the default product of float32 arrays has ten bits of mantissa. Sensitivities go through
 # one product per segment, thousands in a row, and their errors add up.
 EXACTLY = jax.lax.Precision.HIGHEST
@@ -48,12 +50,12 @@ def zeros(shape: tuple[int, ...], dtype: Any) -> Trace:
 def multiply(factor: Array, trace: Trace) -> Trace:
     """`factor * trace`; `factor` is expanded over the trailing axes of `trace`."""
     if not isinstance(trace, Planar):
-        return expand(factor, trace) * trace
+        return match_rank(factor, trace) * trace
     if not jnp.iscomplexobj(factor):
-        f = expand(factor, trace.real)
+        f = match_rank(factor, trace.real)
         return Planar(f * trace.real, f * trace.imag)
     # Four real products, written out: see `Planar`.
-    re, im = expand(factor.real, trace.real), expand(factor.imag, trace.real)
+    re, im = match_rank(factor.real, trace.real), match_rank(factor.imag, trace.real)
     return Planar(re * trace.real - im * trace.imag, re * trace.imag + im * trace.real)
 
 
@@ -105,8 +107,3 @@ def contract_trailing(trace: Array, tangent: Array, units: int) -> Array:
     return jax.lax.dot_general(
         trace, tangent, ((axes[1], axes[1]), (axes[0], axes[0])), precision=EXACTLY
     )
-
-
-def expand(factor: Array, like: Array) -> Array:
-    """Append axes of length 1, so that `factor` broadcasts over the trailing axes of `like`."""
-    return factor.reshape(factor.shape + (1,) * (like.ndim - factor.ndim))

@@ -47,8 +47,9 @@ from jaxtyping import Array, Bool, PyTree
 
 import scan
 from rtrl._jacobians import Pullback
-from rtrl._planar import expand, is_planar
+from rtrl._planar import is_planar
 from rtrl._reached_parameters import reached_parameters
+from scan.associative import match_rank
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,7 @@ def _without_earlier_episodes(xs: PyTree, begin: Array) -> PyTree:
         return xs
     # How many borders come after each step: a running sum from the end.
     later = jnp.flip(jnp.cumsum(jnp.flip(begin))) - begin > 0
-    return jax.tree.map(lambda x: jnp.where(expand(later, x), jnp.zeros_like(x), x), xs)
+    return jax.tree.map(lambda x: jnp.where(match_rank(later, x), jnp.zeros_like(x), x), xs)
 
 
 def split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):

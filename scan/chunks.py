@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from scan._checks import check_begin, check_steps
 from scan._varying import vary_together
+from scan.associative import match_rank
 
 # On a GPU the default product of float32 arrays has ten bits of mantissa; the states that these
 # products stand for are sums of elementwise products.
@@ -193,10 +194,7 @@ def _finite(*arrays: Array | None) -> Any:
     """The arrays, zero at steps where one of them is not finite, and which steps those are."""
     good = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in arrays if x is not None]
     good = jnp.stack(good).all(0)
-    zeroed = (
-        None if x is None else jnp.where(good.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
-        for x in arrays
-    )
+    zeroed = (None if x is None else jnp.where(match_rank(good, x), x, 0) for x in arrays)
     return *zeroed, ~good
 
 

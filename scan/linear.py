@@ -11,6 +11,7 @@ from scan._linear_map import linear_map, nonzero
 from scan._platform import METHODS, check_method, loop_or_tree
 from scan._stand_in import stand_in
 from scan._varying import vary_together
+from scan.associative import match_rank
 from scan.methods import kernel, loop, tree
 
 
@@ -88,7 +89,7 @@ def linear(
             raise ValueError(
                 f"`begin` (shape {begin.shape}) must have the leading axes of `b` (shape {b.shape})"
             )
-        begin = begin.reshape(begin.shape + (1,) * (b.ndim - begin.ndim))
+        begin = match_rank(begin, b)
     a, b = a.astype(dtype), b.astype(dtype)
     if b.size == 0:  # no channels
         return b

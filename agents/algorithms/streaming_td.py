@@ -31,6 +31,7 @@ from agents.learning.traces import TraceOptimizer, accumulate_trace, along_trace
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
 from agents.settings import check_kind
+from scan.associative import match_rank
 from zoo.annotations import Count, Positive, Share, Size
 
 
@@ -320,8 +321,7 @@ def stream_of(rollout: Transition, acting: ActorState) -> Stream:
 
     def following(next_observation, now, final):
         seen = jnp.concatenate([next_observation[1:], now[None]])
-        done = rollout.done.reshape(rollout.done.shape + (1,) * (seen.ndim - 2))
-        return jnp.where(done, final, seen)
+        return jnp.where(match_rank(rollout.done, seen), final, seen)
 
     observation = jax.tree.map(
         following, rollout.inputs.observation, acting.observation, rollout.last

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from scan.associative import match_rank
+
 _SMALL = 1e-8  # keeps a parameter that has had no gradient yet from being divided by zero
 
 
@@ -22,7 +24,7 @@ def accumulate_trace(trace: PyTree, gradient: PyTree, decay: float | Array) -> P
 
 def cut_trace(trace: PyTree, where: Bool[Array, "*env"]) -> PyTree:
     """Return the trace, zero `where` an episode has ended."""
-    return jax.tree.map(lambda z: jnp.where(_over(where, z), 0, z), trace)
+    return jax.tree.map(lambda z: jnp.where(match_rank(where, z), 0, z), trace)
 
 
 class TraceOptimizer(NamedTuple):
@@ -103,7 +105,7 @@ def _scaled(
     """The traces divided by the root of the mean square of what they bring about."""
 
     def moment(v, z):
-        square = jnp.mean((_over(error, z) * z) ** 2, range(error.ndim))
+        square = jnp.mean((match_rank(error, z) * z) ** 2, range(error.ndim))
         return decay * v + (1 - decay) * square
 
     count = state.count + 1
@@ -131,9 +133,4 @@ def along_traces(optimizer: optax.GradientTransformation) -> TraceOptimizer:
 
 def _mean_step(factor: Float[Array, "*env"], trace: PyTree) -> PyTree:
     """The mean over environments of `factor * trace`."""
-    return jax.tree.map(lambda z: jnp.mean(_over(factor, z) * z, range(factor.ndim)), trace)
-
-
-def _over(x: Array, trace: Array) -> Array:
-    """One number for each environment, to be multiplied with a trace."""
-    return x.reshape(x.shape + (1,) * (trace.ndim - x.ndim))
+    return jax.tree.map(lambda z: jnp.mean(match_rank(factor, z) * z, range(factor.ndim)), trace)

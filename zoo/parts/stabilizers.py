@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
+from scan.associative import match_rank
 
 NOTHING = -1e30
 """The maximum of nothing: an infinity would turn differences into NaNs."""
@@ -66,7 +67,7 @@ def decaying_maximum(
     m = scan.loop_or_tree(in_a_loop, in_a_tree, elements)
     before = jnp.concatenate([start[None], m[:-1]])
     if begin is not None:
-        before = jnp.where(begin.reshape(-1, *(1,) * (m.ndim - 1)), NOTHING, before)
+        before = jnp.where(match_rank(begin, m), NOTHING, before)
     return m, before + shift - m
 
 

@@ -1,7 +1,7 @@
 """Normalizations with nothing to learn, along the last axis.
 
 Halves are normalized in float32: at zero the derivative of 1 / √(x + ε) is no number of float16,
-and ε itself may be none.
+and ε itself may be none. Of one vector the mean is a scalar: XLA has a broadcast less.
 """
 
 import jax
@@ -14,18 +14,18 @@ from zoo.parts.dtypes import widened
 def layer_norm(x: Float[Array, "*axes n"], epsilon: float = 1e-5) -> Float[Array, "*axes n"]:
     """Shift and scale to mean 0 and variance 1."""
     wide = widened(x)
-    return rms_norm(wide - jnp.mean(wide, -1, keepdims=True), epsilon).astype(x.dtype)
+    return rms_norm(wide - jnp.mean(wide, -1, keepdims=x.ndim > 1), epsilon).astype(x.dtype)
 
 
 def rms_norm(x: Float[Array, "*axes n"], epsilon: float = 1e-5) -> Float[Array, "*axes n"]:
     """Scale to a mean square of 1."""
     wide = widened(x)
-    square = jnp.mean(wide**2, -1, keepdims=True)
+    square = jnp.mean(wide**2, -1, keepdims=x.ndim > 1)
     return (wide * jax.lax.rsqrt(square + epsilon)).astype(x.dtype)
 
 
 def unit(x: Float[Array, "*axes n"]) -> Float[Array, "*axes n"]:
     """Scale to length 1; what is shorter than a millionth stays short."""
     wide = widened(x)
-    square = jnp.sum(wide**2, -1, keepdims=True)
+    square = jnp.sum(wide**2, -1, keepdims=x.ndim > 1)
     return (wide * jax.lax.rsqrt(square + 1e-12)).astype(x.dtype)

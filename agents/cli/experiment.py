@@ -27,12 +27,17 @@ class Experiment(CompilingCommand):
     the source."""
     out: Path | None = None
     """The folder for everything about it; by default runs/experiments/NAME-SCALE."""
+    variants: tuple[str, ...] = ()
+    """Run these only, such as beside another process that runs others into the same folder; all
+    are judged by the command without this."""
 
     def __call__(self, console: Console) -> None:
         from agents import experiments
         from agents.cli.tables import table
 
         if not self.name:
+            if self.variants:
+                raise ValueError("--variants has no meaning without the name of an experiment")
             rows = table("experiments", ["name", "question", "source"], narrow=True)
             for name in experiments.names():
                 experiment = experiments.load(name)
@@ -42,7 +47,11 @@ class Experiment(CompilingCommand):
         experiment = experiments.load(self.name)
         out = self.out or Path("runs/experiments") / f"{self.name}-{self.scale}"
         say = lambda text: console.print(text, soft_wrap=True, highlight=False)  # noqa: E731
-        rows = experiments.run(experiment, out, scale=self.scale, say=say)
+        options = {"scale": self.scale, "variants": self.variants, "say": say}
+        rows = experiments.run(experiment, out, **options)
+        if self.variants:
+            say(f"runs: {out / 'runs'}")
+            return
         console.print(experiment.question, style="bold", soft_wrap=True, highlight=False)
         shown = table(None, ["claim", "verdict", "value", "95 % interval", "seeds"])
         for claim, verdict in experiments.verdicts(experiment, rows):

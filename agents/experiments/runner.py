@@ -1,6 +1,6 @@
 """Running an experiment: every run an ordinary folder, so that all of it can be resumed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def run(
     out: str | Path,
     *,
     scale: str = "small",
+    variants: Sequence[str] = (),
     progress: Show = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
@@ -46,6 +47,8 @@ def run(
 
     - `out`: the folder, new or of the same experiment at the same scale.
     - `scale`: one of `experiment.scales`.
+    - `variants`: run these only, without a table or picture; all by default. Processes with
+      variants of their own may share the folder: a call for all then finds their runs.
     - `progress`: as for `agents.train`.
     - `say`: called with a line for each run.
 
@@ -55,9 +58,11 @@ def run(
 
     **Raises:**
 
-    `ValueError` for a scale that there is not, and what `agents.train` raises.
+    `ValueError` for a scale or a variant that there is not, or variants where costs are measured,
+    all in one go; and what `agents.train` raises.
     """
     size, out = size_of(experiment, scale), Path(out)
+    _check_variants(experiment, variants)
     if experiment.kind == "cost":
         out.mkdir(parents=True, exist_ok=True)
         rows = cost_rows(experiment, size, say)
@@ -75,11 +80,13 @@ def run(
         return diverged_rows(environment, variant, tuned, seeds, steps)
 
     rows: list[Row] = []
-    for variant in experiment.variants:
+    for variant in variants or experiment.variants:
         tuned = _tuned(experiment, variant, out, size.tuning_seeds, rows_for)
         for environment in experiment.environments:
             folder = run_folder(out, environment, variant)
             rows += rows_for(environment, variant, tuned, folder, size.seeds, REPORTED)
+    if variants:
+        return rows
     write_rows(out / RESULTS, rows)
     for environment in experiment.environments:
         runs = {v: run_folder(out, environment, v) for v in experiment.variants}
@@ -100,6 +107,19 @@ def size_of(experiment: Experiment, scale: str) -> Scale:
     if scale not in experiment.scales:
         raise ValueError(f"`scale` (={scale!r}) must be one of {', '.join(experiment.scales)}.")
     return experiment.scales[scale]
+
+
+def _check_variants(experiment: Experiment, variants: Sequence[str]) -> None:
+    if variants and experiment.kind == "cost":
+        raise ValueError(
+            f"`variants` (={', '.join(variants)}) must be left out of {experiment.name!r}, which "
+            "measures costs of all of them in one go."
+        )
+    for variant in variants:
+        if variant not in experiment.variants:
+            raise ValueError(
+                f"`variants` (={variant!r}) must be among {', '.join(experiment.variants)}."
+            )
 
 
 def run_folder(out: Path, environment: str, variant: str) -> Path:

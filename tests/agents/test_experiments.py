@@ -45,7 +45,12 @@ def test_every_run_of_an_experiment_can_be_made(name):
 @pytest.mark.slow  # fourteen runs with programs of their own
 def test_it_is_judged_and_can_be_repeated(tmp_path):
     lines = []
-    rows = experiments.run(TINY, tmp_path / "a", scale="quick", say=lines.append)
+    options = {"scale": "quick", "say": lines.append}
+    (other,) = {*TINY.variants} - {"one"}
+    part = experiments.run(TINY, tmp_path / "a", variants=(other,), **options)
+    assert len(lines) == 2 * 2 + 2 and not (tmp_path / "a" / "results.csv").exists()
+    rows = experiments.run(TINY, tmp_path / "a", **options)
+    assert part == [row for row in rows if row.variant == other]
     table = (tmp_path / "a" / "results.csv").read_bytes()
     # Two rates for each variant and environment on tuning seeds, and what is reported.
     assert len(lines) == 2 * 2 * 2 + 2 * 2
@@ -65,7 +70,7 @@ def test_it_is_judged_and_can_be_repeated(tmp_path):
     shutil.rmtree(tmp_path / "a" / "runs" / "long" / "one")
     (tmp_path / "a" / "tuning" / "short" / "one" / "1" / CHECKPOINT).unlink()
     shutil.rmtree(tmp_path / "a" / "tuning" / "short" / "one" / "1")
-    experiments.run(TINY, tmp_path / "a", scale="quick", say=lines.append)
+    experiments.run(TINY, tmp_path / "a", **options)
     assert [line.split(":")[0] for line in lines] == ["tuning/short/one/1", "runs/long/one"]
     assert (tmp_path / "a" / "results.csv").read_bytes() == table
     with pytest.raises(ValueError, match=r"`scale` \(='large'\) must be one of quick, small"):
@@ -140,6 +145,25 @@ def test_costs_are_measured_with_the_same_command(tmp_path, monkeypatch):
     for row in rows:
         steps = times.variants[row.variant]["rollout_length"]
         assert (row.final, row.best, row.area) == pytest.approx((1e6 / steps,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "variants", "message"),
+    [
+        ({}, ("one", "two"), r"`variants` \(='two'\) must be among one, another: \(2\)\."),
+        (
+            {"kind": "cost", "tune": {}, "metric": "megabytes"},
+            ("one",),
+            r"`variants` \(=one\) must be left out of 'tiny', which measures costs",
+        ),
+    ],
+)
+def test_variants_that_cannot_be_run_are_named(changed, variants, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        experiments.run(
+            dataclasses.replace(TINY, **changed), tmp_path / "a", scale="quick", variants=variants
+        )
+    assert not (tmp_path / "a").exists()
 
 
 def best_value(agent, policy):
@@ -222,10 +246,15 @@ def test_the_command_lists_and_runs(tmp_path, capsys, monkeypatch):
     assert "Did you mean staleness" in capsys.readouterr().err
     monkeypatch.setattr(experiments, "load", lambda name: dataclasses.replace(TINY, tune={}))
     words = ["experiment", "tiny", "--scale", "quick", "--out", str(tmp_path / "a")]
-    for lines in (4, 0):
+    assert main([*words, "--variants", "one"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("200 steps, 3 seeds") == 2 and "runs:" in text and "results" not in text
+    for lines in (2, 0):
         assert main(words) == 0
         text = capsys.readouterr().out
         assert text.count("200 steps, 3 seeds") == lines
         assert re.search(r"It does\. +│ (not )?(reproduced|settled) +│ -?\d\.\d+ +│", text)
     assert main([*words[:2], "--scale", "huge", "--out", str(tmp_path / "b")]) == 2
     assert "--scale (='huge') must be one of quick, small" in capsys.readouterr().err
+    assert main(["experiment", "--variants", "one"]) == 2
+    assert "--variants has no meaning without" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Tables of the experiments' pages, from the results that are kept in the repository."""
 
+import functools
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -17,6 +18,11 @@ def _rows(name):
     return experiments.read_rows(RESULTS / f"{name}.csv")
 
 
+@functools.cache  # three pages show them, and their intervals take a moment each
+def _verdicts(name):
+    return experiments.verdicts(experiments.load(name), _rows(name))
+
+
 def _was_run(name) -> bool:
     return (RESULTS / f"{name}.csv").exists()
 
@@ -28,7 +34,7 @@ def overview() -> str:
         experiment, link, counted = experiments.load(name), f"`{name}`", "not run here yet"
         if _was_run(name):
             link = f"[{name}]({name}.html)"
-            found = [v.outcome for _, v in experiments.verdicts(experiment, _rows(name))]
+            found = [v.outcome for _, v in _verdicts(name)]
             counted = ", ".join(f"{found.count(x)} {x}" for x in dict.fromkeys(found))
         lines.append(f"| {link} | {experiment.question} | {experiment.source} | {counted} |")
     return "\n".join(lines)
@@ -39,7 +45,7 @@ def headlines() -> str:
     lines = ["| claim | came out | |", "|---|---|---|"]
     for name in filter(_was_run, experiments.names()):
         experiment = experiments.load(name)
-        claim, verdict = experiments.verdicts(experiment, _rows(name))[0]
+        claim, verdict = _verdicts(name)[0]
         source = experiment.source.partition(",")[0]
         link = f"[{source}](experiments/{name}.html)"
         lines.append(f"| {claim.text} | {verdict.outcome} | {link} |")
@@ -60,7 +66,7 @@ def page(name: str) -> str:
         "| claim | verdict | value | 95 % interval |",
         "|---|---|---|---|",
     ]
-    for claim, verdict in experiments.verdicts(experiment, rows):
+    for claim, verdict in _verdicts(name):
         ends = f"{verdict.low:.3f} to {verdict.high:.3f}"
         lines.append(f"| {claim.text} | **{verdict.outcome}** | {verdict.value:.3f} | {ends} |")
     over = f"{experiment.metric}, mean over measurements" if costs else "Mean over seeds"

@@ -80,7 +80,6 @@ def _look(folder: Path, metric: str, before: Mapping[str, _Row]) -> dict[str, _R
 def _row(folder: Path, name: str, metric: str) -> _Row:
     from agents.cli.seen import look
     from agents.running.scalars import ScalarsError
-    from agents.running.statistics import last_known
     from agents.sweeps.folder import RUNS, exit_code
     from agents.sweeps.job import problem_of
 
@@ -99,7 +98,7 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
     if run.scalars is None:
         return _Row(state, 0, planned)
     try:
-        value = float(last_known(run.scalars.curve(metric)[1])[-1].mean())
+        value = float(run.scalars.last(metric).mean())
     except ValueError:  # it has no value of the metric yet
         value = float("nan")
     return _Row(state, int(run.scalars.env_steps[-1]), planned, value)

@@ -1,6 +1,6 @@
 """Running an experiment: every run an ordinary folder, so that all of it can be resumed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +104,7 @@ def size_of(experiment: Experiment, scale: str) -> Scale:
 
     `ValueError` for a scale that there is not.
     """
-    if scale not in experiment.scales:
-        raise ValueError(f"`scale` (={scale!r}) must be one of {', '.join(experiment.scales)}.")
+    check_known("scale", scale, experiment.scales)
     return experiment.scales[scale]
 
 
@@ -116,10 +115,13 @@ def _check_variants(experiment: Experiment, variants: Sequence[str]) -> None:
             "measures costs of all of them in one go."
         )
     for variant in variants:
-        if variant not in experiment.variants:
-            raise ValueError(
-                f"`variants` (={variant!r}) must be among {', '.join(experiment.variants)}."
-            )
+        check_known("variants", variant, experiment.variants)
+
+
+def check_known(name: str, label: str, known: Collection[str]) -> None:
+    """Raise `ValueError` where an argument's label is not one of those that there are."""
+    if label not in known:
+        raise ValueError(f"`{name}` (={label!r}) must be one of {', '.join(known)}.")
 
 
 def run_folder(out: Path, environment: str, variant: str) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.running.files import naming, write_whole
+from agents.running.statistics import last_known
 
 SCALARS = "scalars.csv"
 INDEX = ("iteration", "env_steps", "seed")
@@ -230,6 +231,15 @@ class Scalars:
         if not measured.any():
             raise ValueError(f"metric {metric!r} has no value in this run yet")
         return self.env_steps[measured], values[measured]
+
+    def last(self, metric: str) -> np.ndarray:
+        """Return the last value that each seed has of a metric, `[seeds]`.
+
+        **Raises:**
+
+        `ValueError` if the run has no such metric or no value of it.
+        """
+        return last_known(self.curve(metric)[1])[-1]
 
 
 def read_scalars(folder: str | Path) -> Scalars:

@@ -1,7 +1,6 @@
 """Averages over seeds and over time."""
 
 import numpy as np
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
@@ -18,6 +17,9 @@ def confidence_band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The mean and the interval's half width, both `[points]`; the half width is NaN where fewer than
     two seeds have a value.
     """
+    # A tenth of a second to import, which a training is not to wait for at its start.
+    from scipy.special import stdtrit
+
     present = ~np.isnan(values)
     count = present.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -22,7 +22,6 @@ from agents.running.programs import Programs
 from agents.running.progress import Show, say
 from agents.running.saving import Checkpoints, saver
 from agents.running.scalars import read_scalars
-from agents.running.statistics import last_known
 from agents.running.tracking import Tracker, Tracking
 from zoo.annotations import Count, Seed, Size, checked
 
@@ -200,7 +199,7 @@ def train(
         return TrainResult(
             folder=folder,
             state=state,
-            metrics={name: last_known(logged.curve(name)[1])[-1] for name in measured},
+            metrics={name: logged.last(name) for name in measured},
             iterations=total,
             env_steps=total * agent.steps_per_iteration,
             compile_seconds=programs.compile_seconds,

@@ -150,7 +150,7 @@ def test_costs_are_measured_with_the_same_command(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "variants", "message"),
     [
-        ({}, ("one", "two"), r"`variants` \(='two'\) must be among one, another: \(2\)\."),
+        ({}, ("one", "two"), r"`variants` \(='two'\) must be one of one, another: \(2\)\."),
         (
             {"kind": "cost", "tune": {}, "metric": "megabytes"},
             ("one",),

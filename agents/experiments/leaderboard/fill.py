@@ -7,7 +7,14 @@ from pathlib import Path
 from agents.experiments.experiment import Experiment
 from agents.experiments.leaderboard.table import Table, write_table
 from agents.experiments.results import RESULTS, rows_of
-from agents.experiments.runner import REPORTED, check_run, complete, run_folder, size_of
+from agents.experiments.runner import (
+    REPORTED,
+    check_known,
+    check_run,
+    complete,
+    run_folder,
+    size_of,
+)
 from agents.running.folder import CHECKPOINT
 from agents.running.progress import Show
 
@@ -64,12 +71,8 @@ def fill(
     """
     size, table = size_of(board, scale), known
     for task, memory in runs:
-        for name, label, there in (
-            ("task", task, board.environments),
-            ("memory", memory, board.variants),
-        ):
-            if label not in there:
-                raise ValueError(f"`{name}` (={label!r}) must be one of {', '.join(there)}.")
+        check_known("task", task, board.environments)
+        check_known("memory", memory, board.variants)
     for task, memory in runs:
         agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
         if table.has(task, memory):

@@ -25,7 +25,7 @@ from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.mapped import for_all, side_by_side
 from agents.networks import Recurrent, Separate, actor_critic
-from agents.networks.spaces import check_vectors, is_bounded
+from agents.networks.spaces import check_vectors, is_bounded, normalized_space
 from agents.settings import check_kind
 from zoo.annotations import Count, NonNegative, Positive, Share, Size
 
@@ -182,8 +182,10 @@ class PPO(AbstractAgent):
 
     def network(self, *, key: Array) -> Recurrent | Separate:
         """Return a fresh network."""
+        observation, action = self.spaces
         return actor_critic(
-            *self.spaces,
+            normalized_space(observation) if self.normalize_observation else observation,
+            action,
             self.memory,
             encoder_size=self.encoder_size,
             encoder_credit=self.encoder_credit,

@@ -83,6 +83,7 @@ class TD3(AbstractActorCritic):
             critic_optimizer,
         )
         updates = learner.updates + 1
+        due = updates % self.policy_delay == 0
 
         def improve(actor: Recurrent, optimizer: PyTree, targets: Any) -> tuple[Any, ...]:
             actor, optimizer, metrics = self._descend(
@@ -96,14 +97,11 @@ class TD3(AbstractActorCritic):
             _, metrics = self._actor_loss(actor, critic, sample)
             return actor, optimizer, targets, metrics
 
-        actor, actor_optimizer, targets, actor_metrics = jax.lax.cond(
-            for_all(updates % self.policy_delay) == 0,
-            improve,
-            stay,
-            learner.actor,
-            actor_optimizer,
-            learner.targets,
-        )
+        before = learner.actor, actor_optimizer, learner.targets
+        *after, actor_metrics = jax.lax.cond(for_all(due), improve, stay, *before)
+        # Seeds side by side share the condition, and one that began to learn later may be behind.
+        choose = lambda new, old: jnp.where(due, new, old)  # noqa: E731
+        actor, actor_optimizer, targets = jax.tree.map(choose, tuple(after), before)
         optimizers = actor_optimizer, critic_optimizer
         learner = Learner(actor, critic, targets, optimizers, updates)
         return learner, metrics | actor_metrics

@@ -10,7 +10,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 import zoo
-from agents.envs.core.encoding import box_bounds
+from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
 from agents.networks.layers import Layer, Layers, Linear
 from agents.networks.recurrent import Recurrent, around_memory
@@ -25,13 +25,11 @@ def middle_and_half(space: spaces.Box) -> tuple[Float[Array, " n"], Float[Array,
 
 def check_box(action_space: Any, env_name: str) -> None:
     """Raise `ValueError` for an environment whose actions are not vectors in a bounded box."""
-    if isinstance(action_space, spaces.Box) and len(action_space.shape) == 1:
-        low, high = box_bounds(action_space)
-        if bool(jnp.isfinite(low).all() & jnp.isfinite(high).all()):
-            return
-    raise ValueError(
-        f"`env` (={env_name}) must have actions in a bounded Box of one axis, not {action_space!r}."
-    )
+    if not (is_bounded(action_space) and len(action_space.shape) == 1):
+        raise ValueError(
+            f"`env` (={env_name}) must have actions in a bounded Box of one axis, not "
+            f"{action_space!r}."
+        )
 
 
 class NoisyAction(eqx.Module):

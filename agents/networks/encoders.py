@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 from agents.networks.layers import orthogonal
-from agents.networks.spaces import width
+from agents.networks.spaces import is_bounded, width
 
 # (channels, side of the kernel, stride), by the shortest side of a picture. The first are those of
 # Mnih et al. (2015), the last those of Young and Tian (2019) for planes of 10 x 10.
@@ -55,8 +55,9 @@ class Convolutions(eqx.Module):
     """Convolutions over a picture, which comes as the first numbers of a vector.
 
     The other numbers, such as the previous action and reward, go by. Sizes follow the picture:
-    three layers from 36 pixels on, two from 16, one below. Numbers beyond ±1 are scaled by the
-    bound of their space, as the 255 of pixels.
+    three layers from 36 pixels on, two from 16, one below. Numbers from 0 to beyond 1 are divided
+    by the bound of their space, as the 255 of pixels. Others are taken as they are: those of both
+    signs are centered, and mostly of unit size.
 
     Source: Mnih et al. (2015), *Human-level control through deep reinforcement learning*; for small
     planes: Young and Tian (2019), *MinAtar*.
@@ -82,9 +83,9 @@ class Convolutions(eqx.Module):
         """
         self.shape = tuple(space.shape)
         # As arrays of NumPy first: what NumPy asks of JAX's own is traced where a program is.
-        bounds = np.asarray(space.low), np.asarray(space.high)
-        bound = float(max(np.abs(side).max() for side in bounds))
-        self.scale = bound if 1 < bound < math.inf else 1.0
+        low, high = np.asarray(space.low), np.asarray(space.high)
+        one_sign = is_bounded(space) and low.min() >= 0
+        self.scale = max(1.0, float(high.max())) if one_sign else 1.0
         planes, *sides = np.transpose(np.empty(self.shape), self._planes_first).shape
         (sizes,) = [_LAYERS[least] for least in sorted(_LAYERS) if least <= min(sides)][-1:]
         layers = []

@@ -3,15 +3,15 @@
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 from agents.envs import MultiDiscrete as MultiDiscrete
 from agents.envs import encoding
-from agents.envs.core.encoding import width
+from agents.envs.core.encoding import is_bounded, width
+from agents.envs.core.statistics import NORMALIZED_LIMIT
 
-__all__ = ["MultiDiscrete", "encode", "is_discrete", "width"]
+__all__ = ["MultiDiscrete", "encode", "is_bounded", "is_discrete", "width"]
 
 
 def encode(space: Any, element: Any) -> Float[Array, " width"]:
@@ -60,8 +60,8 @@ def clipped(action_space: Any, action: Array) -> Array:
     return jnp.clip(action, *bounds)
 
 
-def is_bounded(space: Any) -> bool:
-    """Tell whether a space is a `Box` with finite sides."""
+def normalized_space(space: Any) -> Any:
+    """Return the space of normalized observations, which have both signs; of a `Box` only."""
     if not isinstance(space, spaces.Box):
-        return False
-    return all(np.isfinite(np.asarray(side)).all() for side in (space.low, space.high))
+        return space
+    return spaces.Box(-NORMALIZED_LIMIT, NORMALIZED_LIMIT, space.shape, jnp.float32)

@@ -259,7 +259,7 @@ class AbstractOffPolicy(AbstractAgent):
             return jax.tree.map(choose, learn_all(learner), wait(learner))
 
         done = self.steps_before(iteration) + self.steps_per_iteration
-        return jax.lax.cond(for_all(done > self.warm_up), learn_of_episodes, wait, learner)
+        return jax.lax.cond(for_all(done >= self.warm_up), learn_of_episodes, wait, learner)
 
     def _drawn(self, tapes: Tape, key: Array) -> Sample:
         if self.sampling == "tape":

@@ -26,6 +26,7 @@ from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
 from agents.mapped import side_by_side
 from agents.networks import Recurrent, sparse_recurrent
+from agents.networks.spaces import normalized_space
 from agents.settings import check_kind
 from zoo.annotations import Count, Positive, Share, Size
 
@@ -126,8 +127,10 @@ class AbstractStreaming(AbstractAgent):
 
     def _new_network(self, outputs: int, head: Callable[[Any], Any], *, key: Array) -> Recurrent:
         """Return a fresh network; `head` makes its last part of the layers behind the memory."""
+        observation, action = self.spaces
         return sparse_recurrent(
-            *self.spaces,
+            normalized_space(observation) if self.normalize_observation else observation,
+            action,
             self.memory,
             outputs=outputs,
             head=head,

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from gymnax.environments import spaces
 
 import agents
 import zoo
+from agents import envs
 from agents.networks.continuous import NoisyAction
 from tests.agents.test_dqn import values_in_a_loop
 
@@ -33,6 +35,14 @@ SMALL = {
 
 def small(kind, **options):
     return kind(**(SMALL | options))
+
+
+def _without_bounds():
+    """As gymnax and the bridge to gymnasium write it: by the largest float32."""
+    env, params = envs.make("PositionOnlyPendulumEasy")
+    largest = jnp.full(1, jnp.finfo(jnp.float32).max)
+    env._actions = spaces.Box(-largest, largest, (1,))
+    return env, params
 
 
 @cache
@@ -191,6 +201,21 @@ def test_td3_moves_the_actor_and_the_targets_every_other_update():
 
 
 @pytest.mark.slow
+def test_seeds_of_td3_side_by_side_learn_as_each_alone():
+    """Also where one began to learn an update later, so that they are never due together."""
+    td3 = small(agents.TD3)
+    learner, sample = drawn(td3)
+    behind = eqx.tree_at(lambda one: one.updates, learner, learner.updates + 1)
+    pair = jax.tree.map(lambda *leaves: jnp.stack(leaves), learner, behind)
+    learn = lambda one: td3._learned(one, sample, jax.random.key(0))[0]  # noqa: E731
+    together = jax.jit(jax.vmap(learn))(pair)
+    for place, one in enumerate((learner, behind)):
+        alone, found = jax.jit(learn)(one), jax.tree.map(lambda x, i=place: x[i], together)
+        for a, b in zip(*map(jax.tree.leaves, (found, alone)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [agents.SAC, agents.TD3])
 def test_the_critics_move_by_their_own_loss_alone(kind):
     """Nothing of the actor's gradient reaches the critics' memory."""
@@ -226,6 +251,7 @@ def test_noise_is_clipped_to_the_box():
     ("options", "message"),
     [
         ({"env": "t_maze"}, r"`env` \(=t_maze\) must have actions in a bounded Box of one axis"),
+        ({"env": _without_bounds()}, r"must have actions in a bounded Box of one axis"),
         ({"sampling": "stored"}, r"`sampling` \(='stored'\) must be tape or zero: the critics'"),
     ],
 )

@@ -1,5 +1,7 @@
 """Convolutions in front of a memory: sizes, values by a plain loop, and credit through them."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -55,6 +57,47 @@ def test_training_begins_on_pictures_whose_bounds_are_made_by_jax(env):
     sizes = {"num_envs": 2, "rollout_length": 8, "minibatches": 1}
     agent = agents.PPO(env=env, memory=zoo.spec("rtu", hidden=2), **sizes)
     jax.eval_shape(init_seeds(agent, 0, 1))
+
+
+LARGEST = np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scale"),
+    [
+        (0, 255, 255.0),
+        (0, 1, 1.0),
+        (-10, 10, 1.0),  # normalized already
+        (-np.inf, np.inf, 1.0),
+        (-LARGEST, LARGEST, 1.0),  # how others write that there is no bound
+        (0, LARGEST, 1.0),
+    ],
+)
+def test_pictures_are_divided_by_the_bound_of_pixels(low, high, scale):
+    space = spaces.Box(low, high, (5, 5, 2))
+    net = eqx.filter_eval_shape(Convolutions, space, key=jax.random.key(0))
+    assert net.scale == scale
+
+
+@pytest.mark.parametrize(
+    ("kind", "convolutions"),
+    [
+        (agents.PPO, lambda agent, key: agent.network(key=key)),
+        (agents.StreamingAC, lambda agent, key: agent.networks(key=key)[1]),
+    ],
+)
+def test_pictures_that_are_normalized_are_not_scaled_once_more(kind, convolutions):
+    env, params = envs.make("hallway_cookie")
+    env._observations = spaces.Box(0, 9, env.observation_space(params).shape)
+    for normalizes, scale in ((True, 1.0), (False, 9.0)):
+        agent = kind(
+            env=(env, params),
+            memory=zoo.spec("rtu", hidden=2),
+            encoder_size=4,
+            normalize_observation=normalizes,
+        )
+        net = eqx.filter_eval_shape(partial(convolutions, agent), jax.random.key(0))
+        assert net.features.encoder.convolutions.scale == scale
 
 
 @pytest.mark.parametrize("shape", [(5, 6, 2), (2, 5, 6)])

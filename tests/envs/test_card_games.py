@@ -234,20 +234,28 @@ def test_the_ring_of_recent_cards_is_empty_after_a_reset():
             r"`k` \(=0\) must be at least 1 and less than 52 \* decks \(=104\)\.",
         ),
         (
+            lambda: envs.HigherLower(decks=1261),
+            r"`decks` \(=1261\) must be a whole number from 1 to 1260",
+        ),
+        (
+            lambda: envs.CountRecall(decks=1261),
+            r"`decks` \(=1261\) must be a whole number from 1 to 1260",
+        ),
+        (
             lambda: envs.RepeatPrevious(decks=0),
-            r"`decks` \(=0\) must be a whole number of at least 1\.",
+            r"`decks` \(=0\) must be a whole number from 1 to 1260",
         ),
         (
             lambda: envs.RepeatFirst(decks=-1),
-            r"`decks` \(=-1\) must be a whole number of at least 1\.",
+            r"`decks` \(=-1\) must be a whole number from 1 to 1260",
         ),
         (
             lambda: envs.Autoencode(decks=0),
-            r"`decks` \(=0\) must be a whole number of at least 1\.",
+            r"`decks` \(=0\) must be a whole number from 1 to 1260",
         ),
         (
             lambda: envs.CountRecall(decks=0),
-            r"`decks` \(=0\) must be a whole number of at least 1\.",
+            r"`decks` \(=0\) must be a whole number from 1 to 1260",
         ),
         (
             lambda: envs.CountRecall(deck_type="jokers"),
@@ -255,11 +263,11 @@ def test_the_ring_of_recent_cards_is_empty_after_a_reset():
         ),
         (
             lambda: envs.HigherLower(decks=0),
-            r"`decks` \(=0\) must be a whole number of at least 1\.",
+            r"`decks` \(=0\) must be a whole number from 1 to 1260",
         ),
         (
             lambda: envs.Concentration(decks=0),
-            r"`decks` \(=0\) must be a whole number of at least 1\.",
+            r"`decks` \(=0\) must be a whole number from 1 to 1260",
         ),
         (
             lambda: envs.Concentration(deck_type="suits"),

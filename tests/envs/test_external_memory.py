@@ -22,6 +22,14 @@ from zoo.options import parse_options
 STEPS = 60
 
 
+class _TypedDiscrete(spaces.Discrete):
+    """As some environments have it: of another integer type than gymnax's."""
+
+    def __init__(self, n, dtype):
+        super().__init__(n)
+        self.dtype = dtype
+
+
 @struct.dataclass
 class ProbeState:
     time: Any
@@ -315,6 +323,33 @@ def test_every_environment_takes_the_kinds_that_its_spaces_allow():
 def test_what_cannot_be(name, memory, message):
     with pytest.raises(ValueError, match=message):
         envs.make(name, external_memory=memory)
+
+
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize("memory", slow_but(["OA2"], ["OA2", "K2", "B2", "O2"]))
+@pytest.mark.parametrize(
+    ("observations", "dtype"),
+    [
+        (spaces.Box(0, 9, (4,), jnp.int32), jnp.float32),
+        (spaces.Box(0, 255, (2, 2), jnp.uint8), jnp.float32),
+        (_TypedDiscrete(7, jnp.uint8), jnp.int32),
+    ],
+)
+def test_the_space_tells_numbers_from_vectors_and_not_the_type(observations, dtype, memory):
+    env = external_memory.ExternalMemory(Probe(observations, spaces.Discrete(3)), memory)
+    params = env.default_params
+    observation, state = env.reset(jax.random.key(0), params)
+    pushed, *_ = env.step(jax.random.key(1), state, jnp.int32(4), params)
+    space = env.observation_space(params)
+    for shown in (observation, pushed):
+        assert shown.shape == space.shape and shown.dtype == space.dtype == dtype
+        assert space.contains(shown)
+
+
+def test_of_several_numbers_the_write_is_one_more():
+    """So it multiplies nothing: 2^30 writes beside counts of 8 are fewer than 2^31 actions."""
+    env, params = envs.make("BattleshipEasy", external_memory="B30")
+    assert env.action_space(params).nvec == (8, 8, 2**30)
 
 
 def test_a_memory_is_named_by_text():

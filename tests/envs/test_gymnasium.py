@@ -13,6 +13,7 @@ import agents
 import zoo
 from agents import envs
 from agents.acting.behavior import ByPolicy
+from agents.envs import wrappers
 from agents.envs.bridges.gymnasium_env import _space
 
 ENVS, STEPS, LIMIT = 3, 60, 15
@@ -272,7 +273,32 @@ def test_it_is_trained_and_evaluated(tmp_path):
         (
             lambda: envs.make("gymnasium/CartPole-v1", max_steps_in_episode=0),
             ValueError,
-            r"`max_steps_in_episode` \(=0\) must be at least 1\.",
+            r"`max_steps_in_episode` \(=0\) must be a whole number of at least 1, or None",
+        ),
+        (
+            lambda: envs.make("gymnasium/CartPole-v1", max_steps_in_episode="200"),
+            TypeError,
+            r"`max_steps_in_episode` \(='200'\) must be a whole number or None",
+        ),
+        (
+            lambda: envs.make("gymnasium/CartPole-v1", max_steps_in_episode=2**33),
+            ValueError,
+            r"`max_steps_in_episode` \(=8589934592\) must be at most 2147483647",
+        ),
+        (
+            lambda: envs.make("gymnasium/CartPole-v1", size=3),
+            ValueError,
+            r"Unknown option `size` of gymnasium/CartPole-v1; .*max_steps_in_ep.*, sutton_barto_r",
+        ),
+        (
+            lambda: envs.make("gymnasium/Cart Pole"),
+            ValueError,
+            r"`env` \(='Cart Pole'\) must be an id of gymnasium: Malformed",
+        ),
+        (
+            lambda: wrappers.TimeLimit(envs.make("gymnasium/CartPole-v1")[0], 9),
+            ValueError,
+            r"`env` \(=gymnasium/CartPole-v1\) cannot be reset by itself, because it runs on",
         ),
         (
             lambda: envs.from_gymnasium(dict, size=3),

@@ -5,10 +5,14 @@ import contextlib
 import jax
 import numpy as np
 import pytest
+from gymnax.environments import spaces
+from gymnax.environments.environment import Environment
 from PIL import Image
 
 from agents import envs
 from agents.envs import wrappers
+from agents.envs.core.hidden import Hides
+from agents.envs.registry import OWN
 from tests.cases import slow_but
 from tests.envs import fake_packages
 from tests.envs.cases import CASES
@@ -124,6 +128,60 @@ def test_a_wrapper_shows_what_is_inside():
     assert (picture != expected).any()
 
 
+TWINS = {  # one of each class
+    kind: name
+    for name, (kind, _) in OWN.items()
+    if isinstance(kind, type) and issubclass(kind, Hides)
+}
+QUICK_TWINS = ("RepeatFirstHard", "PositionOnlyPendulumHard")
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK_TWINS, TWINS.values()))
+def test_a_twin_is_drawn_as_what_hides_something(name):
+    env, params = envs.make(name)
+    twin, _ = envs.make(name, observability="full")
+    observation, state = jax.jit(twin.reset)(jax.random.key(0), params)
+    expected = envs.render(env, params, state, observation=observation[0])
+    picture = envs.render(twin, params, state, observation=observation)
+    np.testing.assert_array_equal(picture[HEADER:], expected[HEADER:])
+    logged = wrappers.Log(twin)
+    _, logged_state = jax.jit(logged.reset)(jax.random.key(0), params)
+    picture = envs.render(logged, params, logged_state, observation=observation)
+    np.testing.assert_array_equal(picture[HEADER:], expected[HEADER:])
+
+
+class Shown(Environment):
+    """Shows what it is given."""
+
+    def __init__(self, space):
+        super().__init__()
+        self.space = space
+
+    def observation_space(self, params):
+        return self.space
+
+
+def test_other_environments_show_bars_of_several_parts():
+    parts = spaces.Tuple((spaces.Discrete(3), spaces.Box(0, 1, (2, 4))))
+    seen = (np.int32(2), np.linspace(0, 1, 8).reshape(2, 4))
+    check_picture(envs.render(Shown(parts), None, None, observation=seen))
+
+
+def test_an_image_may_be_black():
+    env = Shown(spaces.Box(0, 255, (60, 80, 3)))
+    black, gray = (
+        envs.render(env, None, None, observation=np.full((60, 80, 3), shade, np.uint8))
+        for shade in (0, 99)
+    )
+    assert black.shape == gray.shape and (black[HEADER:, 60] == 0).all()
+    assert (gray[HEADER:, 60] == 99).all()
+    # Numbers up to 1, or without a bound, are planes.
+    for high in (1, np.inf, np.finfo(np.float32).max):
+        planes = Shown(spaces.Box(0, high, (6, 8, 3)))
+        picture = envs.render(planes, None, None, observation=np.full((6, 8, 3), 99.0))
+        assert picture.shape == (6 * 24 + HEADER, 8 * 24, 3)
+
+
 def test_a_planes_color_is_its_own():
     env, params = envs.make("Breakout-MinAtar", mask="top")
     observation, state = jax.jit(env.reset)(jax.random.key(0), params)
@@ -164,6 +222,11 @@ def test_a_gif_reads_back(tmp_path):
             r"`frames\[2\]` \(of shape \(7, 8, 3\)\) must have the first one's shape",
         ),
         ([np.zeros((6, 8, 3))], 5, r"type float64\) must have shape \[height, width, 3\] and"),
+        (
+            [*_frames(1), *[_frames(2)[1]] * 66],
+            0.1,
+            r"`fps` \(=0.1\) must be higher: 66 equal frames in a row are .* at most 655 s",
+        ),
         ([np.zeros((6, 8), np.uint8)], 5, r"shape \(6, 8\) and type uint8\) must have shape"),
     ],
 )

@@ -104,12 +104,12 @@ def test_time_limit(limit):
     time, seen = 0, set()
     for t in range(120):
         np.testing.assert_array_equal(our_observation, observation)
-        key, restart_key = jax.random.split(jax.random.key(100 + t))
+        key = jax.random.key(100 + t)
         observation, state, reward, terminated, truncated, info = step(key, state, 1, params)
         time += 1
         if time >= limit and not (terminated or truncated):
             truncated = True
-            observation, state = reset(restart_key, params)
+            observation, state = reset(jax.random.fold_in(key, 2**32 - 1), params)
         our_observation, our_state, *rest, our_info = ours(
             jax.random.key(100 + t), our_state, 1, params
         )

@@ -126,6 +126,28 @@ def test_two_wrappers_draw_independently():
     assert abs(correlation) < 5 / np.sqrt(outer.size)
 
 
+@pytest.mark.quick_rows(2)
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: wrappers.FrameStack(env, 2),
+        lambda env: wrappers.Flicker(env, 0.5),
+        lambda env: wrappers.Hide(env, np.arange(6).reshape(2, 3, 1) > 2),
+        lambda env: wrappers.Noise(env, 0.1),
+        wrappers.NormalizeObservation,
+        wrappers.Flatten,
+    ],
+    ids=["FrameStack", "Flicker", "Hide", "Noise", "NormalizeObservation", "Flatten"],
+)
+def test_bytes_are_of_the_type_that_the_space_says(wrap):
+    env = wrap(Walk("bytes"))
+    observation, state = env.reset(jax.random.key(0))
+    later, *_, info = env.step(jax.random.key(1), state, 1)
+    space = env.observation_space()
+    for shown in (observation, later, info["final_observation"]):
+        assert shown.shape == space.shape and shown.dtype == space.dtype
+
+
 @pytest.mark.slow
 def test_flicker():
     r, base = record(wrappers.Flicker(Walk("frame"), 0.3)), plain("frame", splits=1)

@@ -22,8 +22,8 @@ class WalkState(EnvState):
 class Walk(Environment):
     """A random walk of 3 numbers, pushed by the action; it ends where the first is above 1.
 
-    Observations are the numbers, `(3,)`; in a frame of shape `(2, 3, 1)`; or in parts, a dictionary
-    of a discrete number and a vector.
+    Observations are the numbers, `(3,)`; in a frame of shape `(2, 3, 1)`; as bytes, of the same
+    shape; or in parts, a dictionary of a discrete number and a vector.
     """
 
     def __init__(self, form: str = "vector", discrete: bool = True):
@@ -44,6 +44,8 @@ class Walk(Environment):
     def observation_space(self, params):
         if self.form == "parts":
             return spaces.Dict({"sign": spaces.Discrete(2), "at": spaces.Box(-9.0, 9.0, (3,))})
+        if self.form == "bytes":
+            return spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
         shape = {"vector": (3,), "frame": (2, 3, 1)}[self.form]
         return spaces.Box(np.full(shape, -9.0, np.float32), 9.0, shape, jnp.float32)
 
@@ -52,6 +54,8 @@ class Walk(Environment):
             return {"sign": (position[1] > 0).astype(jnp.int32), "at": position}
         if self.form == "frame":
             return jnp.stack([position, -position])[..., None]
+        if self.form == "bytes":
+            return jnp.stack([position, -position])[..., None].astype(jnp.uint8)
         return position
 
     def reset_env(self, key, params):

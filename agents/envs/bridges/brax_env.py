@@ -15,7 +15,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
-from zoo.annotations import Size, fitted
+from zoo.annotations import Count, Size, fitted
 
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
@@ -215,7 +215,12 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
 
         The value for `params.replace(initial_states=...)`: brax's observations and physical states
         with a leading axis of this size.
+
+        **Raises:**
+
+        `TypeError` if `size` is not an integer; `ValueError` if it is less than 1.
         """
+        fitted("size", size, Count)
         with _brax_settings():
             return _draw(self.env_name, self.backend)(jax.random.split(key, size))
 

@@ -13,6 +13,8 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jax.experimental import io_callback
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
+from zoo.annotations import Count, checked
+
 from ..core.base import BaseEnvironment
 from ..core.spaces import MultiDiscrete
 from .gymnasium_host import Host
@@ -36,8 +38,9 @@ class EnvState(GymnaxEnvState):
     ticket: Any
 
 
+@checked
 def from_gymnasium(
-    env: str | Callable[[], Any], *, max_steps_in_episode: int | None = None, **options: Any
+    env: str | Callable[[], Any], *, max_steps_in_episode: Count | None = None, **options: Any
 ) -> tuple["GymnasiumEnvironment", EnvParams]:
     """Make an environment of the package gymnasium with gymnax's interface.
 
@@ -65,9 +68,10 @@ def from_gymnasium(
 
     **Raises:**
 
-    `ValueError` for an unknown id or a value that is not allowed; `TypeError` for a space that is
-    not Discrete, MultiDiscrete, MultiBinary or Box; `ModuleNotFoundError` with the line that
-    installs Atari's emulator, if the id begins with "ALE/" and that is missing.
+    `ValueError` for an unknown id or option or a value that is not allowed; `TypeError` for a value
+    of the wrong kind, or a space that is not Discrete, MultiDiscrete, MultiBinary or Box;
+    `ModuleNotFoundError` with the line that installs Atari's emulator, if the id begins with "ALE/"
+    and that is missing.
     """
     environment = GymnasiumEnvironment(Host(env, max_steps_in_episode, options))
     return environment, environment.default_params
@@ -80,6 +84,8 @@ class GymnasiumEnvironment(BaseEnvironment):
     a thousand million steps where there is none, is part of the environment on the host: another
     value in the parameters is an error there.
     """
+
+    on_host = True  # nobody else can reset it: see `TimeLimit`
 
     def __init__(self, host: Host):
         """**Arguments:**

@@ -1,9 +1,10 @@
 """The host's side of gymnasium's environments: sets of them, which are made, seeded and stepped."""
 
+import inspect
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,6 @@ class Host:
                 f"Unknown option `{next(iter(options))}`: a function that makes an environment "
                 "takes none but max_steps_in_episode."
             )
-        if limit is not None and limit < 1:
-            raise ValueError(f"`max_steps_in_episode` (={limit}) must be at least 1.")
         self._env, self._options, self._given_limit = env, dict(options), limit
         example = self._make()
         self.name = env if isinstance(env, str) else type(example.unwrapped).__name__
@@ -160,10 +159,30 @@ class Host:
             _register_atari(self._env)
         try:
             return gymnasium.make(self._env, max_episode_steps=self._given_limit, **self._options)
-        except gymnasium.error.UnregisteredEnv as error:
+        except gymnasium.error.Error as error:
             raise ValueError(
                 f"`env` (={self._env!r}) must be an id of gymnasium: {error}"
             ) from None
+        except TypeError:
+            _check_options(self._env, self._options)
+            raise
+
+
+def _check_options(name: str, options: Collection[str]) -> None:
+    """Raise `ValueError` for an option that the constructor of an id does not know."""
+    from gymnasium.envs.registration import load_env_creator, spec
+
+    entry: Any = spec(name.rpartition(":")[2]).entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    parameters = inspect.signature(creator).parameters
+    known = {"max_steps_in_episode", *parameters}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for option in options:
+        if option not in known and not takes_any:
+            raise ValueError(
+                f"Unknown option `{option}` of gymnasium/{name}; it must be one of: "
+                f"{', '.join(sorted(known))}."
+            )
 
 
 def _register_atari(name: str) -> None:

@@ -71,10 +71,22 @@ def box_bounds(space: spaces.Box) -> tuple[Float[Array, "..."], Float[Array, "..
     return low, high
 
 
+def is_bounded(space: Any) -> bool:
+    """Tell whether a space is a `Box` with bounds on all sides.
+
+    The largest float32 is none: gymnax and others write it where there is no bound.
+    """
+    if not isinstance(space, spaces.Box):
+        return False
+    # As arrays of NumPy first: what NumPy asks of JAX's own is traced where a program is.
+    sides = (np.asarray(side).astype(np.float64) for side in (space.low, space.high))
+    return all((np.abs(side) < np.finfo(np.float32).max).all() for side in sides)
+
+
 def with_zeros(space: spaces.Box) -> spaces.Box:
-    """Make the smallest float32 box that holds another one and zeros."""
+    """Make the smallest box that holds another one and zeros, of the same type."""
     low, high = box_bounds(space)
-    return spaces.Box(jnp.minimum(low, 0), jnp.maximum(high, 0), space.shape, jnp.float32)
+    return spaces.Box(jnp.minimum(low, 0), jnp.maximum(high, 0), space.shape, space.dtype)
 
 
 def _parts(space: Any) -> list[Any]:

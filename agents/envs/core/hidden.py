@@ -57,6 +57,12 @@ class Hides(Environment[Any, EnvParams], abc.ABC):
         return state
 
 
+class FullyObserved:
+    """What twins are besides: a class of them has in `hiding` the one that hides something."""
+
+    hiding: ClassVar[type[Hides]]
+
+
 @functools.cache
 def fully_observed(kind: type[Hides]) -> type[Hides]:
     """Make the class whose observations are a pair: what is seen, and what is hidden.
@@ -82,7 +88,8 @@ def fully_observed(kind: type[Hides]) -> type[Hides]:
         goes_on: go_on,
         "observation_space": observation_space,
         "needs_previous_action": False,
+        "hiding": kind,
         "__module__": kind.__module__,
         "__doc__": kind.__doc__,
     }
-    return type(f"FullyObserved{kind.__name__}", (kind,), namespace)
+    return type(f"FullyObserved{kind.__name__}", (FullyObserved, kind), namespace)

@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+NORMALIZED_LIMIT = 10.0
+"""The largest magnitude of what is normalized, if nothing else is said."""
+
 _SMALL = 1e-8  # keeps the variance of a constant feature from being divided by
 
 
@@ -44,10 +47,14 @@ class RunningStatistics(eqx.Module):
         ) / total
         return RunningStatistics(self.mean + difference * (new / total), merged, total)
 
-    def normalize(self, sample: Float[Array, "*shape"], limit: float = 10.0) -> Array:
+    def normalize(self, sample: Float[Array, "*shape"], limit: float = NORMALIZED_LIMIT) -> Array:
         """Shift and scale one sample to zero mean and unit variance, clipped at `limit`."""
         return jnp.clip((sample - self.mean) / jnp.sqrt(self.variance + _SMALL), -limit, limit)
 
-    def scale(self, sample: Float[Array, "..."], limit: float = 10.0) -> Array:
-        """Scale to unit variance without moving the mean, clipped at `limit`: for rewards."""
-        return jnp.clip(sample * jax.lax.rsqrt(self.variance + _SMALL), -limit, limit)
+    def scale(self, sample: Float[Array, "..."], limit: float = NORMALIZED_LIMIT) -> Array:
+        """Scale to unit variance without moving the mean, clipped at `limit`: for rewards.
+
+        A single sample has no variance yet, and is left as it is.
+        """
+        variance = jnp.where(self.count < 2, 1, self.variance)
+        return jnp.clip(sample * jax.lax.rsqrt(variance + _SMALL), -limit, limit)

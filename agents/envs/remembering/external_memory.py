@@ -92,10 +92,13 @@ class ExternalMemory(Wrapper):
             raise ValueError(self._unsuited("Discrete, MultiDiscrete or Box", observation))
         if self.kind != "K" and not _is_discrete(action):
             raise ValueError(self._unsuited("Discrete or MultiDiscrete", action, "actions"))
-        if self.kind != "K" and self._writes * max(_counts(action)) > _MOST_ACTIONS:
+        self._discrete = _is_discrete(observation)
+        # Of several numbers the write is one more, and multiplies none.
+        own = action.n if isinstance(action, spaces.Discrete) else 1
+        if self._writes * own > _MOST_ACTIONS:
             raise ValueError(
                 f"`external_memory` (={memory!r}) must leave fewer than 2^31 actions, "
-                f"but it multiplies {max(_counts(action))} by 2^{self.k}."
+                f"but it multiplies {own} by 2^{self.k}."
             )
 
     def _unsuited(self, needed: str, space: Any, what: str = "observations") -> str:
@@ -201,12 +204,12 @@ class ExternalMemory(Wrapper):
 
     def _slot(self, observation: Array, action: Any, params: Any) -> Array:
         """What is pushed of an observation and the action that was chosen on it."""
-        vector = observation.dtype != jnp.int32
-        parts = [jnp.ones(1, jnp.float32), observation] if vector else [observation + 1]
+        numbers = self._discrete
+        parts = [observation + 1] if numbers else [jnp.ones(1, jnp.float32), observation]
         if self.kind == "OA":
             _, space = self._spaces(params)
             action = jnp.asarray(action, jnp.int32)
-            parts.append(encode(space, action) if vector else jnp.atleast_1d(action) + 1)
+            parts.append(jnp.atleast_1d(action) + 1 if numbers else encode(space, action))
         return jnp.concatenate(parts)
 
     def _write(self, state: EnvState, action: Any, write: Int32[Array, ""], params: Any) -> Array:
@@ -219,7 +222,8 @@ class ExternalMemory(Wrapper):
 
     def _vector(self, observation: Any) -> Array:
         """The environment's observation as a vector."""
-        return jnp.ravel(observation)
+        # By the space and not by its dtype: a `Box` may hold integers.
+        return jnp.ravel(observation).astype(jnp.int32 if self._discrete else jnp.float32)
 
     def _join(self, observation: Array, memory: Array) -> Array:
         """What the agent sees."""

@@ -1,5 +1,6 @@
 """Films: frames as a GIF."""
 
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 _MOST_FPS = 50  # viewers show faster ones slowly
+_LONGEST = 655  # seconds of one picture: 16 bits of hundredths
 
 
 def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int = 5.0) -> None:
@@ -44,6 +46,14 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
                 f"`frames[{number}]` (of shape {frame.shape}) must have the first one's shape "
                 f"(={shape})."
             )
+    longest = max(
+        sum(1 for _ in equal) for _, equal in itertools.groupby(frames, np.ndarray.tobytes)
+    )
+    if longest / fps > _LONGEST:
+        raise ValueError(
+            f"`fps` (={fps}) must be higher: {longest} equal frames in a row are shown as one, "
+            f"which a GIF does for at most {_LONGEST} s."
+        )
     first, *others = (Image.fromarray(np.ascontiguousarray(frame)) for frame in frames)
     with whole(path) as unfinished:
         first.save(

@@ -7,6 +7,8 @@ import jax
 import numpy as np
 from gymnax.environments import spaces
 
+from ..core.encoding import is_bounded
+from ..core.hidden import FullyObserved
 from ..wrappers import Wrapper
 from ..wrappers.base import check_environment
 from .canvas import BLUE, GRAY, HUES, INK, PALE, RED, Canvas
@@ -52,8 +54,10 @@ def draw(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.
     """
     shown = state if observation is None else observation
     what = "state" if observation is None else "observation"
-    if observation is not None and np.ndim(observation) in (2, 3) and np.size(observation):
-        return draw_planes(np.asarray(observation), scale, title(env, state))
+    is_array = isinstance(observation, jax.Array | np.ndarray)
+    if is_array and observation.ndim in (2, 3) and observation.size:
+        drawn = draw_image if _is_image(env.observation_space(params)) else draw_planes
+        return drawn(np.asarray(observation), scale, title(env, state))
     return _draw_bars(_numbers(shown), scale, title(env, state, what))
 
 
@@ -84,28 +88,57 @@ def _draw_wrapped(env: Any, params: Any, state: Any, observation: Any, scale: in
     return draw(env.env, params, state.env_state, observation, scale)
 
 
+@draw.register(FullyObserved)
+def _draw_twin(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
+    """The picture of the environment that hides something, which has no need of what it hides."""
+    picture = draw.dispatch(env.hiding)
+    if observation is not None and picture is not draw.dispatch(object):
+        observation = observation[0]
+    return picture(env, params, state, observation, scale)
+
+
 def _could_be_of(space: Any, observation: Any) -> bool:
+    if isinstance(space, spaces.Tuple):
+        return (
+            isinstance(observation, tuple)
+            and len(observation) == len(space.spaces)
+            and all(map(_could_be_of, space.spaces, observation))
+        )
     kept = getattr(space, "shape", None) == getattr(observation, "shape", ())
     whole = np.asarray(jax.tree.leaves(observation)[0]).dtype.kind in "iub"
     return kept and whole == (not isinstance(space, spaces.Box))
 
 
-def draw_planes(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
-    """Draw a matrix in gray, an image as it is, and a stack of planes by one color for each.
+def _is_image(space: Any) -> bool:
+    """Whether it is of red, green and blue, by bounds beyond 1: a frame may be black."""
+    bounded = is_bounded(space) and space.shape[2:] == (3,)
+    return bounded and bool(np.max(np.asarray(space.high)) > 1)
+
+
+def draw_image(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
+    """Draw an image as it is.
 
     **Arguments:**
 
-    - `frame`: shape `[rows, columns]` or `[rows, columns, planes]`; three planes of numbers beyond
-        1 are an image of red, green and blue.
+    - `frame`: shape `[height, width, 3]`, from 0 to 255.
+    - `scale`: pixels per unit of the title.
+    - `words`: the title.
+    """
+    height, width = frame.shape[:2]
+    canvas = Canvas(width / scale, height / scale, scale, words)
+    canvas.paste(np.clip(frame, 0, 255).astype(np.uint8), 0, 0)
+    return canvas.pixels()
+
+
+def draw_planes(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
+    """Draw a matrix in gray, and a stack of planes by one color for each.
+
+    **Arguments:**
+
+    - `frame`: shape `[rows, columns]` or `[rows, columns, planes]`.
     - `scale`: pixels per cell.
     - `words`: the title.
     """
-    frame = np.asarray(frame, np.float32)
-    if frame.ndim == 3 and frame.shape[2] == 3 and frame.max() > 1:
-        height, width = frame.shape[:2]
-        canvas = Canvas(width / scale, height / scale, scale, words)
-        canvas.paste(frame.clip(0, 255).astype(np.uint8), 0, 0)
-        return canvas.pixels()
     planes = frame[..., None] if frame.ndim == 2 else frame
     rows, columns, count = planes.shape
     canvas = Canvas(columns, rows, scale, words)

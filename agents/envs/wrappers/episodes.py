@@ -9,7 +9,7 @@ from flax import struct
 from gymnax.environments.environment import Environment
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from .base import Step, Wrapper, WrapperState, restart, where
+from .base import Step, Wrapper, WrapperState, restart, unwrapped, where
 
 
 class TimeLimit(Wrapper):
@@ -18,7 +18,8 @@ class TimeLimit(Wrapper):
     An episode that terminates with its last step is not truncated by this limit. The steps are
     counted in the state. The environment inside knows nothing of the limit, so a
     reset of it is computed at every step, besides the one that its own step computes; where the
-    environment's `max_steps_in_episode` does what is wanted, that is cheaper.
+    environment's `max_steps_in_episode` does what is wanted, that is cheaper. One that runs on the
+    host cannot be reset by itself, and takes `max_steps_in_episode` only.
     """
 
     def __init__(self, env: Environment, limit: int):
@@ -29,9 +30,14 @@ class TimeLimit(Wrapper):
 
         **Raises:**
 
-        `ValueError` for a limit less than 1.
+        `ValueError` for a limit less than 1, or an environment that runs on the host.
         """
         super().__init__(env)
+        if any(getattr(one, "on_host", False) for one in unwrapped(env)):
+            raise ValueError(
+                f"`env` (={env.name}) cannot be reset by itself, because it runs on the host: give "
+                "it `max_steps_in_episode` in place of a TimeLimit."
+            )
         self.limit = operator.index(limit)
         if self.limit < 1:
             raise ValueError(f"`limit` (={limit}) must be at least 1.")
@@ -47,10 +53,11 @@ class TimeLimit(Wrapper):
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
         params = self.default_params if params is None else params
-        key, restart_key = jax.random.split(key)
         observation, env_state, reward, terminated, truncated, info = self.env.step(
             key, state.env_state, action, params
         )
+        # Of the same key, which is handed on whole: no `split` of it goes so far.
+        restart_key = jax.random.fold_in(key, 2**32 - 1)
         time = state.own + 1
         cut = (time >= self.limit) & ~(terminated | truncated)
         again = restart(self.env, restart_key, env_state, params)

@@ -37,7 +37,7 @@ class FrameStack(ObservationWrapper):
         space = self.env.observation_space(self.default_params if params is None else params)
         shape = (self.count, *space.shape)
         low, high = (jnp.stack([b] * self.count) for b in box_bounds(with_zeros(space)))
-        return spaces.Box(low, high, shape, jnp.float32)
+        return spaces.Box(low, high, shape, space.dtype)
 
     def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:
         empty = jnp.zeros((self.count - 1, *observation.shape), observation.dtype)

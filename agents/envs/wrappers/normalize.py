@@ -46,6 +46,7 @@ class NormalizeObservation(ObservationWrapper):
         return RunningStatistics.init(self.env.observation_space(params).shape, jnp.float32)
 
     def _first(self, key: Any, own: Any, observation: Any, params: Any) -> tuple[Any, Any]:
+        observation = observation.astype(jnp.float32)
         own = own.update(observation)
         return own.normalize(observation, self.limit), own
 

@@ -3,15 +3,16 @@
 import abc
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Interval
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, UInt32
 
-from zoo.annotations import Count, checked
+from zoo.annotations import checked
 
 from ...core.base import BaseEnvironment
 from ...core.hidden import Hides
@@ -24,6 +25,9 @@ KINDS = {"colors": 2, "suits": SUITS, "ranks": 13}
 """What can tell cards apart, and how many kinds of cards that makes."""
 
 CARDS_PER_DECK = 52
+
+Decks = Annotated[int, Interval(ge=1, le=(2**16 - 1) // CARDS_PER_DECK)]
+"""How many decks there may be: those that `deal` can deal from."""
 
 
 def check_kinds(deck_type: Any, allowed: Sequence[str]) -> int:
@@ -95,7 +99,7 @@ class CardGame(OneEnd[Any, EnvParams], Hides, BaseEnvironment, abc.ABC):
     @checked
     def __init__(
         self,
-        decks: Count,
+        decks: Decks,
         observations: spaces.Space,
         num_actions: int,
         *,

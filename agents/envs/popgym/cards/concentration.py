@@ -10,13 +10,13 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
-from zoo.annotations import Count, checked
+from zoo.annotations import checked
 
 from ...core.base import BaseEnvironment
 from ...core.hidden import Hides
 from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
-from .card_game import CARDS_PER_DECK, check_kinds, deal, full_deck
+from .card_game import CARDS_PER_DECK, Decks, check_kinds, deal, full_deck
 
 
 @struct.dataclass
@@ -60,7 +60,7 @@ class Concentration(Hides, BaseEnvironment):
     needs_previous_action = True
 
     @checked
-    def __init__(self, decks: Count = 1, deck_type: str = "ranks"):
+    def __init__(self, decks: Decks = 1, deck_type: str = "ranks"):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,

@@ -8,7 +8,7 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
-from zoo.annotations import Count, checked
+from zoo.annotations import checked
 
 from ...core.lookup import at
 from ...core.spaces import MultiDiscrete
@@ -16,6 +16,7 @@ from .card_game import (
     CARDS_PER_DECK,
     KINDS,
     CardGame,
+    Decks,
     check_kinds,
     deal,
     full_deck,
@@ -51,7 +52,7 @@ class CountRecall(CardGame):
     """
 
     @checked
-    def __init__(self, decks: Count = 1, deck_type: str = "colors"):
+    def __init__(self, decks: Decks = 1, deck_type: str = "colors"):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1. POPGym's Easy,

@@ -8,10 +8,10 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Float32, Int, Int32, UInt32
 
-from zoo.annotations import Count, checked
+from zoo.annotations import checked
 
 from ...core.lookup import at
-from .card_game import CARDS_PER_DECK, SUITS, CardGame, deal, full_deck
+from .card_game import CARDS_PER_DECK, SUITS, CardGame, Decks, deal, full_deck
 
 
 @struct.dataclass
@@ -42,7 +42,7 @@ class RepeatPrevious(CardGame):
     """
 
     @checked
-    def __init__(self, decks: Count = 1, k: int = 4):
+    def __init__(self, decks: Decks = 1, k: int = 4):
         """**Arguments:**
 
         - `decks`: number of decks of 52 cards, shuffled together; at least 1.

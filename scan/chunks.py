@@ -113,8 +113,8 @@ def delta_rule(
 
 
 def _by_heads(q, k, v, rates, state, log_decay, begin, length):
-    if length < 1 or length & (length - 1):
-        raise ValueError(f"`length` (={length}) must be a power of two.")
+    if not isinstance(length, int) or length < 1 or length & (length - 1):
+        raise ValueError(f"`length` (={length!r}) must be a power of two, and whole.")
     check_steps("keys", k)
     _check_shapes(q, k, v, rates, state, log_decay)
     if begin is not None:

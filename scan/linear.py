@@ -57,7 +57,7 @@ def linear(
 
     **Returns:**
 
-    `h`, shape `[time, *features]`, in the promoted dtype of `a` and `b`.
+    `h`, shape `[time, *features]`, in the promoted dtype of `a`, `b` and `h0`.
 
     **Raises:**
 

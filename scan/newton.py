@@ -97,6 +97,7 @@ def newton(
         # Of the few digits of half precision a hundred units are nearly all.
         tolerance = (100 if numbers.bits > 16 else 2) * float(numbers.eps)
     options = _Options(coupling, tolerance, max_iterations, damping)
+    xs = jax.tree.map(jnp.asarray, xs)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
     constants = jax.lax.stop_gradient((parameters, state, xs, begin, initial))

@@ -158,7 +158,8 @@ def as_program(
     flags = needed(traced.jaxpr)[: len(leaves)]
     used = [leaf for flag, leaf in zip(flags, leaves, strict=True) if flag]
     unused = [
-        None if flag else (leaf.shape, leaf.dtype) for flag, leaf in zip(flags, leaves, strict=True)
+        None if flag else (jnp.shape(leaf), jnp.result_type(leaf))
+        for flag, leaf in zip(flags, leaves, strict=True)
     ]
     step = partial(_step_of_program, traced.jaxpr, jax.tree.structure(out), unused)
     return step, [*traced.consts, *used]

@@ -32,14 +32,15 @@ def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTr
     """
     if begin is False:  # of Python: nothing to select, and nothing to trace
         return state
+    initial = jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
     if begin is True:
-        return jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
+        return initial
     flag = check_begin(begin)
     if flag.ndim:
         raise ValueError(
             f"`begin` (shape {flag.shape}) must be one flag: of several sequences, use `jax.vmap`."
         )
-    return jax.tree.map(lambda i, s: jnp.where(flag, i, s).astype(s.dtype), initial, state)
+    return jax.tree.map(lambda i, s: jnp.where(flag, i, s), initial, state)
 
 
 def sequential(

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 
 import zoo
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -57,20 +58,19 @@ def _parser() -> argparse.ArgumentParser:
 def _prove(options: argparse.Namespace) -> int:
     rows = [(options.target, options.options)]
     if options.target == "all":
+        if options.options:
+            given = " ".join(options.options)
+            raise ValueError(f"`option` (={given!r}) must be left out with `all`.")
         rows = [(name, []) for name in zoo.names()] + [(n, o.split()) for n, o in _VARIANTS]
+    sizes = {"inputs": options.inputs, "hidden": options.hidden}
+    makers = {" ".join([name, *chosen]): _maker(name, chosen, sizes) for name, chosen in rows}
+    if options.table:
+        options.table.parent.mkdir(parents=True, exist_ok=True)
     alone, failed = len(rows) == 1, []
     lines: list[str] = [*_HEAD]
-    for name, chosen in rows:
-        settings = parse_options(chosen, "`option`")
-        for taken in ("inputs", "hidden", "key"):
-            if taken in settings:
-                raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
-        make = partial(make_by_name(name), **settings)
+    for label, make in makers.items():
         started = time.perf_counter()
-        report = zoo.prove(
-            make, inputs=options.inputs, hidden=options.hidden, show=alone, check=False
-        )
-        label = " ".join([name, *chosen])
+        report = zoo.prove(make, **sizes, show=alone, check=False)
         lines.append(_line(label, report, time.perf_counter() - started))
         if not alone:
             print(lines[-1], flush=True)
@@ -82,6 +82,20 @@ def _prove(options: argparse.Namespace) -> int:
             failed.append(zoo.ProofError(report))
             print(f"{label}: {failed[-1]}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _maker(name: str, chosen: Sequence[str], sizes: dict[str, int]) -> Callable[..., Any]:
+    """What makes a memory of these options, which makes one of these sizes."""
+    settings = parse_options(chosen, "`option`")
+    for taken in ("inputs", "hidden", "key"):
+        if taken in settings:
+            raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
+    make = partial(make_by_name(name), **settings)
+    try:  # before the proofs of others, which take minutes
+        eqx.filter_eval_shape(make, *sizes.values(), key=jax.random.key(0))
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    return make
 
 
 # Options under which a memory computes something else, not only other numbers.

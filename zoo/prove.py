@@ -57,7 +57,8 @@ def prove(
     **Raises:**
 
     `zoo.ProofError`, a `ValueError`, that names the parameter, the number and the rule; another
-    `ValueError` where a memory is given that has its sizes already.
+    `ValueError` where a memory is given that has its sizes already; `TypeError` for what is no
+    memory and makes none.
     """
     check_sizes(draws=draws)
     made = {"inputs": inputs, "hidden": hidden, "key": key}
@@ -69,10 +70,11 @@ def prove(
                 )
     with jax.enable_x64(True):
         if not isinstance(memory, AbstractMemory):
-            memory = memory(
+            memory = _made(
+                memory,
                 3 if inputs is None else inputs,
                 4 if hidden is None else hidden,
-                key=jax.random.key(0) if key is None else key,
+                jax.random.key(0) if key is None else key,
             )
         report = Report(_name(memory), tuple(_checks(memory, draws)))
     if show:
@@ -80,6 +82,16 @@ def prove(
     if check and not report.passed:
         raise ProofError(report)
     return report
+
+
+def _made(make: Any, inputs: int, hidden: int, key: Array) -> AbstractMemory:
+    memory = make(inputs, hidden, key=key) if callable(make) else make
+    if not isinstance(memory, AbstractMemory):
+        raise TypeError(
+            f"`memory` (={shown(make)}) must be a memory, or a class or function "
+            "`(inputs, hidden, *, key)` that makes one, such as zoo.RTU."
+        )
+    return memory
 
 
 def _name(memory: AbstractMemory) -> str:

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from rtrl import AbstractSensitivity
 from zoo.annotations import Count, checked, fit_fields
-from zoo.kinds.choices import name_of, sensitivity_of
+from zoo.kinds.choices import SENSITIVITIES, name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
 from zoo.parts.checks import did_you_mean
@@ -97,6 +97,17 @@ def _check_signature(make: Callable[..., Any]) -> None:
             )
         if p.default is p.empty:
             raise ValueError(f"`make` (={make!r}) {rule}: `{p}` must have a default.")
+        named = isinstance(p.default, str) and p.default in SENSITIVITIES
+        if p.name == "sensitivity" and not (named or isinstance(p.default, AbstractSensitivity)):
+            raise ValueError(
+                f"`make` (={make!r}) {rule}: the default of `{p}` must be a choice of the RTRL "
+                "forms, such as rtrl.Exact()."
+            )
+        if p.name != "sensitivity" and isinstance(p.default, AbstractSensitivity):
+            raise ValueError(
+                f"`make` (={make!r}) {rule}: `{p}` must be called `sensitivity`, by which it is "
+                "chosen."
+            )
         if not is_plain(_plain(p.default)):
             raise ValueError(
                 f"`make` (={make!r}) {rule}: the default of `{p}` must be a value of JSON."
@@ -158,7 +169,8 @@ def _lookup(name: str) -> Callable[..., AbstractMemory]:
 class Spec:
     """The recipe of a memory: a name and numbers, no arrays. Made by `zoo.spec`.
 
-    Two recipes are equal, and have one hash, where they make the same memory; also after JSON.
+    Two recipes are equal, and have one hash, where they were given the same; also after JSON. An
+    option that was given its default is given.
     """
 
     name: str

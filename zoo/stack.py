@@ -1,5 +1,7 @@
 """Deep memories: blocks of norm, cell, gate and residual, one after another."""
 
+from collections.abc import Iterator
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 import rtrl
 from zoo.cell import AbstractCell
+from zoo.fronted import Fronted
 from zoo.memory import (
     AbstractMemory,
     AbstractStepper,
@@ -108,10 +111,8 @@ class Stack(AbstractMemory):
                 f"`blocks` have cells with inputs {widths}: they must all be the same."
             )
         for block in blocks:
-            cell = block.cell
-            while isinstance(cell, Windowed):
-                cell = cell.cell
-            check_credit(credit, getattr(cell, "sensitivity", rtrl.Exact()))
+            for _, cell in cells(block.cell):
+                check_credit(credit, getattr(cell, "sensitivity", rtrl.Exact()))
         self.blocks = tuple(blocks)
         self.inputs = widths[0]
         self.hidden = blocks[0].cell.hidden
@@ -253,6 +254,17 @@ def _states(memory, state, xs, begin):
 
     flags = jnp.zeros(len(xs), bool) if begin is None else begin
     return jax.lax.scan(step, state, (xs, flags))[1]
+
+
+def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, AbstractCell]]:
+    """The cells inside a memory, with the paths to them."""
+    if isinstance(memory, Windowed | Fronted):
+        yield from cells(memory.cell, f"{path}.cell")
+    elif isinstance(memory, AbstractCell):
+        yield path, memory
+    elif isinstance(memory, Stack):
+        for i, block in enumerate(memory.blocks):
+            yield from cells(block.cell, f"{path}.blocks[{i}].cell")
 
 
 def check_credit(credit: str, sensitivity: rtrl.AbstractSensitivity) -> None:

@@ -116,6 +116,15 @@ def test_where_it_does_not_converge_the_loop_takes_over():
     np.testing.assert_allclose(states, expected, rtol=1e-9)
 
 
+def test_inputs_may_be_of_numpy():
+    p, xs = {"used": jnp.array(1.0), "unused": 2.0}, np.linspace(0, 1, 16)
+    update = lambda p, h, x: doubling(p["used"], h, x)  # noqa: E731
+    # Three iterations, so that the loop takes over, which reads one input at a time.
+    states, _ = scan.newton(update, p, jnp.array(0.1), xs, max_iterations=3)
+    expected = scan.sequential(lambda h, x: doubling(1.0, h, x), jnp.array(0.1), xs)[1]
+    np.testing.assert_array_equal(states, expected)
+
+
 @pytest.mark.slow
 def test_under_vmap_each_sequence_is_its_own():
     cell = cell_named("rtu-tanh")

@@ -54,6 +54,13 @@ def test_reset_selects(begin):
     assert jax.tree.map(lambda x: x.dtype, got) == jax.tree.map(lambda x: x.dtype, STATE)
 
 
+def test_reset_selects_keys_and_plain_numbers():
+    new, old = jax.random.key(0), jax.random.key(1)
+    for begin in (False, True, jnp.array(False), jnp.array(True)):
+        key, number = scan.reset(begin, (new, 0.0), (old, 1.5))
+        assert (key == (new if begin else old)).all() and number == (0.0 if begin else 1.5)
+
+
 def test_reset_takes_one_flag(monkeypatch):
     """Of a batch without `jax.vmap` it would reset some units, where there are as many."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -1,5 +1,7 @@
 """`zoo.prove`: honest cells pass, and every liar is named with the rule that it breaks."""
 
+import pickle
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ from tests.zoo import liars
 from zoo.__main__ import main
 from zoo.proofs import promises
 from zoo.proofs.forms import known_options
+from zoo.proofs.report import Check, Report
 
 KEY = jax.random.key(0)
 
@@ -144,6 +147,18 @@ def test_a_memory_has_its_sizes_already(options):
         zoo.prove(zoo.MinGRU(3, 4, key=KEY), **options)
 
 
+@pytest.mark.parametrize("memory", ["gru", zoo.spec("gru", hidden=2), lambda *_, key: None])
+def test_what_is_no_memory_is_named(memory, unhooked):
+    with pytest.raises(TypeError, match=r"`memory` .* must be a memory, or a class or function"):
+        zoo.prove(memory)
+
+
+def test_an_error_goes_through_a_pool_of_processes():
+    report = Report("mine", (Check("forms", "scan", 1.0, "w", 0.0, "must agree"),))
+    error = pickle.loads(pickle.dumps(zoo.ProofError(report)))
+    assert error.report == report and str(error) == str(zoo.ProofError(report))
+
+
 def test_the_precision_of_the_session_comes_back(float32):
     make = lambda inputs, hidden, *, key: liars.Transposed(inputs, hidden, key=key)  # noqa: E731
     report = zoo.prove(make, show=False, check=False)
@@ -169,6 +184,9 @@ def test_a_class_is_found_by_its_module(capsys):
         (["prove", "gru", "heads"], "`option` (='heads') must be written as key=value"),
         (["prove", "gru", "key=5"], "`option` (='key') must be one of the cell"),
         (["prove", "gru", "heads=2"], "`heads` (=2) is not an option of 'gru'"),
+        (["prove", "all", "heads=2"], "`option` (='heads=2') must be left out with `all`"),
+        (["prove", "all", "--hidden", "3"], "gtrxl: `heads` (=2) must divide `hidden` (=3)"),
+        (["prove", "gru", "--table", "pyproject.toml/table.md"], "pyproject.toml"),
         (["prove", "no_such_module:Cell"], "`target` (='no_such_module:Cell'): No module named"),
         (["prove", "tests.zoo.liars:Honest"], "tests.zoo.liars has no class or function 'Honest'"),
     ],

@@ -73,6 +73,8 @@ def test_options_without_annotations_are_checked_by_their_defaults():
         ("cell_1", lambda inputs, hidden, heads=2, *, key: 0, r"`heads=2` must be an option"),
         ("cell_1", lambda inputs, hidden, *, layers=2, key: 0, r"`layers` is an argument of"),
         ("cell_1", lambda inputs, hidden, *, key, **rest: 0, r"`\*\*rest` must be an option"),
+        ("cell_1", lambda inputs, hidden, *, sensitivity=0.5, key: 0, r"a choice of the RTRL"),
+        ("cell_1", lambda inputs, hidden, *, rule=rtrl.Exact(), key: 0, r"be called `sensitivity`"),
         ("cell_1", lambda inputs, hidden, *, a=jnp.zeros, key: 0, r"must be a value of JSON"),
     ],
 )  # fmt: skip

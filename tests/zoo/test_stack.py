@@ -204,11 +204,14 @@ def test_bad_blocks_are_named(unhooked):
 def test_bad_credit_is_named():
     with pytest.raises(ValueError, match=r"`credit` \(='none'\) must be one of layerwise, exact"):
         zoo.spec("rtu", hidden=2, credit="none")
-    block = zoo.Block(
-        zoo.GRU(2, 3, sensitivity=rtrl.SnAp1(), key=jax.random.key(0)), key=jax.random.key(0)
-    )
+    key = jax.random.key(0)
+    gru = zoo.GRU(2, 3, sensitivity=rtrl.SnAp1(), key=key)
+    within = zoo.Stack([zoo.Block(gru, key=key)])
+    fronted = zoo.Fronted(eqx.nn.Linear(2, 2, key=key), gru, inputs=2)
     for make in (
-        lambda: zoo.Stack([block], credit="exact"),
+        lambda: zoo.Stack([zoo.Block(gru, key=key)], credit="exact"),
+        lambda: zoo.Stack([zoo.Block(within, key=key)], credit="exact"),
+        lambda: zoo.Stack([zoo.Block(fronted, key=key)], credit="exact"),
         lambda: zoo.spec("gru", hidden=3, layers=2, credit="exact", sensitivity="snap1"),
     ):
         with pytest.raises(ValueError, match=r"`sensitivity` \(=SnAp1\(\)\) of a cell must be"):

@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from zoo.cell import AbstractCell
-from zoo.fronted import Fronted
 from zoo.kinds import (
     AbstractDenseCell,
     AbstractLinearCell,
@@ -24,25 +22,13 @@ from zoo.proofs.loop import plain_loop
 from zoo.proofs.losses import LEAST_SCALE, difference
 from zoo.proofs.probes import leaks, not_holomorphic
 from zoo.proofs.report import Check
-from zoo.stack import Stack
-from zoo.windowed import Windowed
+from zoo.stack import cells
 
 _STEPS = 5
 _DRAWS = 3
 # A memory's own refusal names the argument and its dtype; an error of JAX names neither.
 _IN_WORDS = re.compile(r"`[^`]+` \([^)]*bfloat16")
 _LINEAR = (AbstractLinearCell, AbstractTimeInvariantCell, AbstractTwoAxisCell)
-
-
-def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, AbstractCell]]:
-    """The cells inside a memory, with the paths to them."""
-    if isinstance(memory, Windowed | Fronted):
-        yield from cells(memory.cell, f"{path}.cell")
-    elif isinstance(memory, AbstractCell):
-        yield path, memory
-    elif isinstance(memory, Stack):
-        for i, block in enumerate(memory.blocks):
-            yield from cells(block.cell, f"{path}.blocks[{i}].cell")
 
 
 @jit

@@ -22,6 +22,10 @@ class ProofError(ValueError):
         more = f" ({others} more: see `report`.)" if others else ""
         super().__init__(f"{report.name}: {first.sentence()}{more}")
 
+    def __reduce__(self):
+        """As exceptions are taken apart, it would be made again of its text."""
+        return ProofError, (self.report,)
+
 
 @dataclass(frozen=True)
 class Check:

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.cli.runs import Run
-from agents.cli.words import CompilingCommand, Count, Seed
+from agents.cli.words import CompilingCommand, Count, Seed, check_picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,10 @@ class Analyze(CompilingCommand):
         from agents.running.load import load_run, policy_of
         from agents.running.programs import evaluation_keys
 
+        out = self.run / "sensitivity.png" if self.out is None else self.out
+        check_picture(out)
+        if self.reward_memory_length == 0:
+            raise ValueError("--reward-memory-length (=0) must be at least 1")
         agent, state, config = load_run(self.run)
         keys = evaluation_keys(self.seed, 0, config["seeds"])
         rows = table(
@@ -59,7 +63,6 @@ class Analyze(CompilingCommand):
             length = value_memory_length(sensitivities, self.fraction)
             steps = np.mean([len(values) for values in sensitivities])
             rows.add_row(str(seed), str(length), f"{steps:.1f}")
-        out = self.run / "sensitivity.png" if self.out is None else self.out
         draw_sensitivity(
             found,
             out,

@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 
 from agents.cli import runs as named
-from agents.cli.words import Command, Count
+from agents.cli.words import Command, Count, check_picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +46,10 @@ class Compare(Command):
         from agents.running.scalars import default_metric, read_scalars
         from agents.running.statistics import last_known, smooth
 
-        folders = named.with_sweeps(self.runs)
+        check_picture(self.out)
+        folders = named.with_sweeps(self.runs, self.metric or "return")
         labels = self.labels or named.labels(folders)
-        if len(set(labels)) != len(folders):
+        if len(labels) != len(folders) or len(set(labels)) != len(folders):
             raise ValueError(
                 f"--labels ({', '.join(labels)}) must be one different name for each of the "
                 f"{len(folders)} runs"
@@ -71,7 +72,9 @@ class Compare(Command):
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
                 final = smooth(values, self.smoothing)[-1]
-                best, area = np.nanmax(values, axis=0).mean(), np.nanmean(last_known(values))
+                known = values[:, np.isfinite(values).any(axis=0)]
+                best = np.nanmax(known, axis=0).mean()
+                area = np.nanmean(last_known(known), axis=0).mean()
                 numbers = (np.nanmin(final), np.nanmax(final), best, area)
                 shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
                 shown += gains.get(runs[label], ())

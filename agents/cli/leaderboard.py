@@ -1,5 +1,6 @@
 """`python -m agents leaderboard`."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -50,12 +51,14 @@ class Leaderboard(CompilingCommand):
     def __call__(self, console: Console) -> None:
         from agents.experiments import leaderboard
         from agents.experiments.results import RESULTS
+        from agents.experiments.runner import check_known
 
         if self.action == "show":
             self._refuse(self.memories, "memories")
         if self.action != "add":
-            for name in ("label", "memory", "memory_options"):
-                self._refuse(getattr(self, name), name)
+            for name in ("label", "memory", "memory_options", "hidden", "gradient"):
+                unsaid = next(f.default for f in dataclasses.fields(self) if f.name == name)
+                self._refuse(getattr(self, name) != unsaid, name)
         if self.scale not in leaderboard.BOARD.scales:
             raise ValueError(
                 f"--scale (={self.scale!r}) must be one of {', '.join(leaderboard.BOARD.scales)}"
@@ -66,6 +69,12 @@ class Leaderboard(CompilingCommand):
             known = leaderboard.read_table(out)
         elif self.scale == "small":
             known = leaderboard.read_table()
+        there = {row.environment for row in known.rows}
+        for task in self.tasks:
+            shows = self.action == "show"
+            check_known("tasks", task, there if shows else leaderboard.BOARD.environments)
+        for memory in self.memories:
+            check_known("memories", memory, leaderboard.BOARD.variants)
         if self.action == "show":
             self._show(known, console)
             return

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.enable()
         if getattr(command, "cache", False):
             keep_compiled()
-        command(Console(markup=False))  # names of folders and runs may hold brackets
+        command(Console(markup=False, emoji=False))  # names of runs may hold brackets and colons
     except TrainingInterrupted as stopped:
         errors.print(f"{stopped.where} To go on:\n{_again(words)}", markup=False, highlight=False)
         return 128 + stopped.number

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
-from agents.cli.words import CompilingCommand, Count, KeyValues, Seed, Switch
+from agents.cli.words import CompilingCommand, Count, KeyValues, Seed, Switch, check_picture
 
 if TYPE_CHECKING:
     from gymnax.environments.environment import Environment
@@ -55,8 +55,7 @@ class Play(CompilingCommand):
         ending = ".html" if is_brax else ".gif"
         if self.out.suffix.lower() != ending:
             raise ValueError(f"--out (={self.out}) must end in {ending} for {env.name}")
-        if not self.out.parent.is_dir():
-            raise ValueError(f"--out (={self.out}) must be in a folder that exists")
+        check_picture(self.out)
         if is_brax and self.fps is not None:
             raise ValueError(f"--fps has no meaning for {env.name}: its page has its own")
         shown = []
@@ -106,8 +105,9 @@ class Play(CompilingCommand):
             given = getattr(env, what)(params)
             trained = getattr(theirs, what)(their_params)
             if _key(given) != _key(trained):
+                chosen = "--env-options" if self.env is None else "--env"
                 raise ValueError(
-                    f"--env (={name}) has another {what} than {self.run} was trained with: "
+                    f"{chosen} (of {name}) has another {what} than {self.run} was trained with: "
                     f"{given!r} instead of {trained!r}"
                 )
         return env, params, policy_of(agent, state, self.agent)

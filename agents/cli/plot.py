@@ -34,12 +34,13 @@ def plot(
     `ValueError` if there is no point that could be drawn.
     """
     xs, ys = (np.concatenate([curve[axis] for curve in curves.values()]) for axis in (0, 1))
-    if not np.isfinite(ys).any():
+    ys = ys[np.isfinite(ys)]
+    if not ys.size:
         raise ValueError("`curves` has no point that could be drawn")
     left, right = _range(0.0, float(xs.max()))
-    low, high = _range(float(np.nanmin(ys)), float(np.nanmax(ys)))
+    low, high = _range(float(ys.min()), float(ys.max()))
     marks = ticks(low, high, max(2, height // 3))
-    names = [f"{mark:g}" for mark in marks]
+    names = [f"{mark:.12g}" for mark in marks]
     margin = max(map(len, names)) + 2
     rows, columns = max(2, height - 2), max(8, width - margin)
     canvas = np.zeros((rows, columns), int)

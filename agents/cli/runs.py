@@ -20,14 +20,14 @@ def labels(runs: Sequence[Path]) -> tuple[str, ...]:
     return names if len(set(names)) == len(names) else tuple(str(run) for run in runs)
 
 
-def with_sweeps(folders: Sequence[Path]) -> tuple[Path, ...]:
-    """Put in the place of a sweep's folder those of its runs that have begun.
+def with_sweeps(folders: Sequence[Path], metric: str = "return") -> tuple[Path, ...]:
+    """Put in the place of a sweep's folder those of its runs that have a value of a metric.
 
     **Raises:**
 
-    `ValueError` for a sweep of which none has.
+    `ValueError` for a sweep of which none has; `ScalarsError` for a run that is damaged.
     """
-    from agents.running.scalars import SCALARS
+    from agents.running.scalars import SCALARS, read_scalars
     from agents.sweeps.folder import RUNS, SWEEP, read_list
 
     found: list[Path] = []
@@ -36,8 +36,8 @@ def with_sweeps(folders: Sequence[Path]) -> tuple[Path, ...]:
             found.append(folder)
             continue
         runs = [folder / RUNS / name for name in read_list(folder)]
-        begun = [run for run in runs if (run / SCALARS).exists()]
+        begun = [run for run in runs if (run / SCALARS).exists() and read_scalars(run).has(metric)]
         if not begun:
-            raise ValueError(f"no run of the sweep in {folder} has begun")
+            raise ValueError(f"no run of the sweep in {folder} has a value of {metric!r} yet")
         found += begun
     return tuple(found)

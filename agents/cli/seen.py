@@ -42,8 +42,9 @@ def look(folder: Path) -> Seen:
     if not written or (folder / SCALARS).exists():
         scalars = read_scalars(folder)
         scalars = scalars if scalars.iteration.size else None
+    if written:  # also where it goes on beyond what was its end
+        return Seen(config, scalars, "compiling" if scalars is None else "training")
     planned = config.get("steps")
-    if scalars is not None and isinstance(planned, int) and scalars.env_steps[-1] >= planned:
-        return Seen(config, scalars, "complete")
-    begins = "compiling" if scalars is None else "training"
-    return Seen(config, scalars, begins if written else "stopped")
+    done = 0 if scalars is None else scalars.env_steps[-1]
+    complete = scalars is not None and isinstance(planned, int) and done >= planned
+    return Seen(config, scalars, "complete" if complete else "stopped")

@@ -123,6 +123,7 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     from agents.learning.schedules import iterations_of
     from agents.running.checkpoint import CheckpointError, differences, progress_of, read_header
     from agents.running.folder import CHECKPOINT, PICTURE, RunFolderError
+    from agents.running.scalars import default_metric, read_scalars
     from zoo.parts.checks import check_counts
 
     check_counts(1, steps=run.steps, seeds=run.seeds, evaluation_episodes=run.evaluation_episodes)
@@ -135,11 +136,18 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     except CheckpointError:
         return False  # the run itself says what is wrong with it, and the others go on
     wanted = configuration(agent, seeds=run.seeds, seed=run.seed)
+    rhythm = {
+        "evaluate_every": run.evaluate_every,
+        "evaluation_episodes": run.evaluation_episodes,
+        "log_every": run.log_every,
+    }
+    wanted |= {name: value for name, value in rhythm.items() if value is not None}
     differing = differences(header.config, {**header.config, **wanted})
     if differing:
         listed = "\n".join(f"  {line}" for line in differing)
         raise RunFolderError(f"{folder} holds a run of other settings:\n{listed}")
-    # The picture is the last file that a run writes.
-    return (
-        done >= iterations_of(run.steps, agent.steps_per_iteration) and (folder / PICTURE).exists()
-    )
+    if done < iterations_of(run.steps, agent.steps_per_iteration):
+        return False
+    # The picture is the last file that a run writes, where there is anything to draw.
+    scalars = read_scalars(folder)
+    return (folder / PICTURE).exists() or not scalars.has(default_metric([scalars]))

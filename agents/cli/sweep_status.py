@@ -62,10 +62,11 @@ class _Row(NamedTuple):
     steps: int = 0
     planned: int | None = None
     value: float = float("nan")
+    begun: int | None = None  # when its last training began, in nanoseconds
 
 
 def _look(folder: Path, metric: str, before: Mapping[str, _Row]) -> dict[str, _Row]:
-    """Look at all runs of a sweep, but not again at those that were complete.
+    """Look at all runs of a sweep, but not again at those that are complete as they were.
 
     **Raises:**
 
@@ -73,8 +74,24 @@ def _look(folder: Path, metric: str, before: Mapping[str, _Row]) -> dict[str, _R
     """
     from agents.sweeps.folder import read_list
 
-    complete = {name: row for name, row in before.items() if row.state == "complete"}
-    return {name: complete.get(name) or _row(folder, name, metric) for name in read_list(folder)}
+    seen = {}
+    for name in read_list(folder):
+        row = before.get(name)
+        if row is None or row.state != "complete" or row.begun != _begun(folder, name):
+            row = _row(folder, name, metric)
+        seen[name] = row
+    return seen
+
+
+def _begun(folder: Path, name: str) -> int | None:
+    """When the last training of a run began: that is when its configuration is written."""
+    from agents.running.folder import CONFIG
+    from agents.sweeps.folder import RUNS
+
+    try:
+        return (folder / RUNS / name / CONFIG).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _row(folder: Path, name: str, metric: str) -> _Row:
@@ -83,7 +100,7 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
     from agents.sweeps.folder import RUNS, exit_code
     from agents.sweeps.job import problem_of
 
-    code = exit_code(folder, name)
+    code, begun = exit_code(folder, name), _begun(folder, name)
     try:
         run = look(folder / RUNS / name)
     except ScalarsError:
@@ -101,7 +118,7 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
         value = float(run.scalars.last(metric).mean())
     except ValueError:  # it has no value of the metric yet
         value = float("nan")
-    return _Row(state, int(run.scalars.env_steps[-1]), planned, value)
+    return _Row(state, int(run.scalars.env_steps[-1]), planned, value, begun)
 
 
 def _drawn(seen: Mapping[str, _Row], metric: str) -> "Group":

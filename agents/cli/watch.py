@@ -14,8 +14,6 @@ from agents.cli.words import Command, Count, Switch
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from agents.running.scalars import Scalars
-
 _MOST_WIDE, _MOST_HIGH = 120, 20
 
 
@@ -70,7 +68,8 @@ class Watch(Command):
         curves, said, nothing = {}, [], (np.empty(0), np.empty(0))
         for label, run in seen.items():
             curves[label], last = nothing, "–"
-            if run.scalars is not None and not _is_empty(run.scalars, self.metric):
+            known = run.scalars is not None and self.metric not in run.scalars.metrics
+            if run.scalars is not None and (known or run.scalars.has(self.metric)):
                 steps, values = run.scalars.curve(self.metric)
                 mean, _ = confidence_band(smooth(values, self.smoothing))
                 curves[label], last = (steps, mean), f"{mean[-1]:.3f}"
@@ -81,10 +80,3 @@ class Watch(Command):
         else:
             drawn = plot(curves, width=min(_MOST_WIDE, console.width - 1), height=height)
         return [title, *drawn, *legend(said)]
-
-
-def _is_empty(run: "Scalars", metric: str) -> bool:
-    """Whether a metric of this run has no value yet."""
-    import numpy as np
-
-    return metric in run.metrics and bool(np.isnan(run.metrics[metric]).all())

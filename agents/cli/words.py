@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -81,6 +82,19 @@ class CompilingCommand(Command):
     """Neither read nor write the user's folder of compiled programs."""
 
 
+def check_picture(path: Path) -> None:
+    """Check that a picture or film can be written where --out says, before it is made.
+
+    **Raises:**
+
+    `ValueError` for a folder, or what would be in none.
+    """
+    if path.is_dir():
+        raise ValueError(f"--out (={path}) must be a file, and is a folder")
+    if not path.parent.is_dir():
+        raise ValueError(f"--out (={path}) must be in a folder that exists")
+
+
 def early(words: Sequence[str]) -> argparse.Namespace:
     """Read what has to be known before the words can be read as a whole.
 
@@ -108,19 +122,28 @@ def in_flags(message: str, command: Any) -> str:
     - `command`: what was typed, or `None` where it could not be read.
     """
     flags = {} if command is None else _flags(command)
+    if _OF_ANOTHER.search(message):
+        return message  # of a cell or an environment, which may have a name like a flag's
 
     def flag(found: re.Match) -> str:
         name, value = found[1], found[2] or ""
         if name not in flags:  # `name` and `length` are those of a cell, an environment, a gradient
             same = (one for one in _NAMED.get(name, ()) if value == f" (={flags.get(one)!r})")
             name = next(same, name)
-        known = name in flags or name == "algorithm"
+        known = (name in flags and not _is_positional(command, name)) or name == "algorithm"
         return f"--{name.replace('_', '-')}{value}" if known else found[0]
 
     return re.sub(r"`(\w+)`( \(=[^)]*\))?", flag, message)
 
 
+_OF_ANOTHER = re.compile(r"^Unknown option `|` \(=.*\) is not an option of ")
 _NAMED = {"name": ("memory", "env"), "length": ("segment",)}
+
+
+def _is_positional(command: Any, name: str) -> bool:
+    """Whether an option of a command is told by its place, without a flag."""
+    annotation = next((f.type for f in dataclasses.fields(command) if f.name == name), None)
+    return tyro.conf.Positional in getattr(annotation, "__metadata__", ())
 
 
 def _flags(command: Any) -> dict[str, Any]:

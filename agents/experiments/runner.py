@@ -17,6 +17,7 @@ from agents.running.curves import learning_curve
 from agents.running.errors import TrainingDiverged
 from agents.running.folder import CHECKPOINT, check_folder, folder_name
 from agents.running.progress import Show
+from agents.running.scalars import read_scalars
 from agents.running.train import train
 from zoo.annotations import checked
 
@@ -89,10 +90,14 @@ def run(
         return rows
     write_rows(out / RESULTS, rows)
     for environment in experiment.environments:
-        runs = {v: run_folder(out, environment, v) for v in experiment.variants}
+        metric = "return" if experiment.probe else experiment.metric
+        folders = {v: run_folder(out, environment, v) for v in experiment.variants}
+        # One that diverged before any episode ended has rows in the table, and no curve.
+        runs = {v: folder for v, folder in folders.items() if read_scalars(folder).has(metric)}
+        if not runs:
+            continue
         path = out / f"{folder_name(environment)}.png"
         title = f"{experiment.name}: {environment}"
-        metric = "return" if experiment.probe else experiment.metric
         learning_curve(runs, path, metric=metric, smoothing=None, title=title, together=True)
     return rows
 

@@ -121,7 +121,13 @@ def _draw(
     shown: Mapping[str, Any],
 ) -> tuple[int, float, float]:
     """Draw one run; the number of seeds, and the least and the greatest of their values."""
-    steps, values = run.curve(metric)
+    try:
+        steps, values = run.curve(metric)
+    except ValueError as error:
+        raise ValueError(f"{label}: {error}") from None
+    if not run.has(metric):
+        raise ValueError(f"{label}: metric {metric!r} has no finite value")
+    values = np.where(np.isfinite(values), values, np.nan)  # a run that diverged ends in others
     values = smooth(values, max(1, len(steps) // 50) if smoothing is None else smoothing)
     mean, low, high = spread(values)
     count = values.shape[1]

@@ -97,5 +97,18 @@ def has_writer(folder: Path) -> bool:
     try:
         with FileLock(folder / LOCK, timeout=0):
             return False
-    except (Timeout, OSError):
+    except Timeout:
         return True
+    except OSError:  # it may only be read
+        return _is_held(folder / LOCK)
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        import fcntl
+
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return True
+    return False

@@ -16,6 +16,7 @@ from agents.running.programs import Programs
 from agents.running.progress import Show
 from agents.running.records import NoRecords, Records
 from agents.running.saving import AbstractSaver
+from agents.running.scalars import SCALARS, read_rows
 from agents.running.signals import StopRequest
 from agents.running.tracking import Tracking
 
@@ -82,13 +83,28 @@ class Loop:
             described,
             self.programs.metrics,
             self.tracking,
-            kept=[i for i in range(1, start + 1) if self._is_logged(i)],
+            kept=self._kept(start),
             start=start,
             total=self.total,
             steps=size,
             show=show,
             drop_scalars=drop_scalars,
         )
+
+    def _kept(self, start: int) -> list[int]:
+        """The iterations so far whose rows are there, and stay."""
+        due = [i for i in range(1, start + 1) if self._is_logged(i)]
+        # The last one has a row where it was known to be the last, and not where a run was stopped
+        # at it that is asked for no more now.
+        if start == self.total and due and not self._is_due(start):
+            rows = read_rows(self.folder / SCALARS)
+            due = due if rows and int(rows[-1]["iteration"]) == start else due[:-1]
+        return due
+
+    def _is_due(self, iteration: int) -> bool:
+        """Whether an iteration is logged wherever the run ends."""
+        rhythm = self.config["log_every"], self.config["evaluate_every"]
+        return any(every and iteration % every == 0 for every in rhythm)
 
     def _is_evaluated(self, iteration: int) -> bool:
         every = self.config["evaluate_every"]

@@ -214,6 +214,10 @@ class Scalars:
     env_steps: np.ndarray
     metrics: Mapping[str, np.ndarray]
 
+    def has(self, metric: str) -> bool:
+        """Tell whether there is a value of a metric that can be drawn, a finite one."""
+        return metric in self.metrics and bool(np.isfinite(self.metrics[metric]).any())
+
     def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Return environment steps `[points]` and values `[points, seeds]` of one metric.
 
@@ -274,5 +278,4 @@ def default_metric(runs: Sequence[Scalars]) -> str:
     It is `"evaluation_return"` if all of them have evaluated, else `"return"`.
     """
     name = "evaluation_return"
-    evaluated = [name in run.metrics and not np.isnan(run.metrics[name]).all() for run in runs]
-    return name if all(evaluated) else "return"
+    return name if all(run.has(name) for run in runs) else "return"

@@ -37,7 +37,9 @@ class Grid:
         `ValueError` where there are no axes, or two runs would have the same name.
         """
         if not self.axes:
-            raise ValueError("a sweep needs --grid NAME=VALUE,VALUE or a file with a [grid]")
+            raise ValueError(
+                "a sweep needs --grid NAME=VALUE,VALUE, or a file with a [grid] in front"
+            )
         seen = set()
         for values in itertools.product(*self.axes.values()):
             point = dict(zip(self.axes, values, strict=True))

@@ -185,6 +185,38 @@ def test_compare_takes_any_statistic(tmp_path, capsys):
         assert row.split()[-4:] == ["1.000", "100.000", "23.600", "13.000"]
 
 
+def test_compare_takes_seeds_as_they_are_known(tmp_path, capsys):
+    """One that has its first value late counts as much as others, and one without any not."""
+    (tmp_path / "a").mkdir()
+    curves = {0: (0, 0, 0, 1), 1: ("", "", "", 1), 2: ("", "", "", "")}
+    lines = [f"{t + 1},{10 * t + 10},{s},{curves[s][t]}" for t in range(4) for s in curves]
+    text = "\n".join(["iteration,env_steps,seed,return", *lines]) + "\n"
+    (tmp_path / "a" / "scalars.csv").write_text(text)
+    assert main(["compare", str(tmp_path / "a"), "--out", str(tmp_path / "a.png")]) == 0
+    row = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("a "))
+    assert row.split()[-4:] == ["1.000", "1.000", "1.000", "0.625"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("compare {run} --out {run}", "--out (={run}) must be a file, and is a folder"),
+        ("compare {run} --out {run}/b/a.png", "--out (={run}/b/a.png) must be in a folder that"),
+        ("compare {run} {run} --labels x x y", "--labels (x, x, y) must be one different name"),
+        ("analyze {run} --out {run}/b/a.png", "--out (={run}/b/a.png) must be in a folder that"),
+        ("analyze {run} --reward-memory-length 0", "--reward-memory-length (=0) must be at least"),
+        ("experiment nosuch", "`name` (='nosuch') must be one of"),
+        ("train --env t_maze --out {run} --memory-options hidden=3", "`hidden` (=3) is not an opt"),
+        ("train --out {run} --env RepeatFirst --env-options seed=3", "Unknown option `seed` (=3)"),
+    ],
+)
+def test_words_that_cannot_be_used_are_named_as_they_were_typed(words, message, tmp_path, capsys):
+    (tmp_path / "scalars.csv").write_text("iteration,env_steps,seed,return\n1,10,0,2.0\n")
+    assert main(words.format(run=tmp_path).split()) == 2
+    told = " ".join(capsys.readouterr().err.replace("\n", "").split())
+    assert message.format(run=tmp_path).replace(" ", "") in told.replace(" ", "")
+
+
 GAIN_RUNS = {
     "lstm": ("brax/hopper-P", (4, 5, 6, 9)),
     "gru": ("brax/hopper-P", (1, 2, 1, 2)),
@@ -363,12 +395,14 @@ def test_names_may_hold_what_others_read_as_markup(tmp_path, capsys):
     for folder in folders:
         folder.mkdir()
         (folder / "scalars.csv").write_text("iteration,env_steps,seed,return\n1,10,0,2.0\n")
-    out = tmp_path / "a[" / "b].png"
+    out = tmp_path / "a[" / "b:100:].png"
     out.parent.mkdir()
     words = ["--out", str(out), "--title", "a$b_{$", "--labels", "[/x]", "_$b_{$"]
     assert main(["compare", *map(str, folders), *words]) == 0
     printed = capsys.readouterr().out
-    assert "[/x]" in printed and "_$b_{$" in printed and "a[/b].png" in printed.replace("\n", "")
+    assert (
+        "[/x]" in printed and "_$b_{$" in printed and "a[/b:100:].png" in printed.replace("\n", "")
+    )
 
 
 def test_annealing_is_told_once():

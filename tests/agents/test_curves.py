@@ -75,6 +75,18 @@ def test_an_unknown_or_empty_metric_is_named(tmp_path):
         run.curve("evaluation_return")
 
 
+def test_what_is_not_finite_is_left_out_of_the_picture(tmp_path, drawn):
+    folder = write_run(tmp_path / "a", metrics=("return",))
+    with (folder / "scalars.csv").open("a") as file:
+        file.write("".join(f"21,21000,{seed},inf\n" for seed in range(3)))
+    learning_curve({"a": folder}, tmp_path / "a.png")
+    low, high = drawn[0].axes[0].get_ylim()
+    assert -2 < low < high < 3
+    (folder / "scalars.csv").write_text("iteration,env_steps,seed,return\n1,10,0,inf\n")
+    with pytest.raises(ValueError, match="b: metric 'return' has no finite value"):
+        learning_curve({"b": folder}, tmp_path / "a.png")
+
+
 def test_the_default_metric_is_the_evaluation_that_all_runs_have(tmp_path):
     both = read_scalars(write_run(tmp_path / "a"))
     early = read_scalars(write_run(tmp_path / "b", iterations=3))

@@ -185,13 +185,14 @@ def test_a_probe_is_asked_of_every_seed(tmp_path):
 
 
 @pytest.mark.slow  # six runs with programs of their own
-def test_a_run_that_diverges_is_a_result(tmp_path, float32):
+@pytest.mark.parametrize("updates", [10, 1])  # an episode ends before it diverges, or none does
+def test_a_run_that_diverges_is_a_result(updates, tmp_path, float32):
     """It is never the best of what is tuned, its rows are NaN, and nothing is settled by it."""
     rates = {"steady": {"policy_rate": 0.1}, "wild": {"policy_rate": 3e38}}
     wild = dataclasses.replace(
         TINY,
         algorithm="tabular_actor_critic",
-        base={"env": "t_maze", "updates": 10},
+        base={"env": "t_maze", "updates": updates},
         environments={"short": LENGTHS["short"]},
         variants=rates,
         tune={"value_rate": (3e38, 0.1)},

@@ -174,13 +174,17 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
         (["show", "--out", str(tmp_path / "none"), "--scale", "quick"], "the board is empty"),
         (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
         (["show", "--memories", "gru"], "--memories has no meaning with `show`"),
+        (["show", "--hidden", "32"], "--hidden has no meaning with `show`"),
+        (["run", "--gradient", "rtrl"], "--gradient has no meaning with `run`"),
+        (["show", "--out", str(tmp_path), "--tasks", "b"], "--tasks (='b') must be one of a"),
+        (["run", "--memories", "lstn"], "--memories (='lstn') must be one of"),
         (["run", "--label", "a"], "--label has no meaning with `run`"),
         (["show", "--scale", "nope"], "--scale (='nope') must be one of"),
         (["add", "--out", str(tmp_path), "--memory", "gru", "--label", "gru"], "the board has it"),
         (["add", "--out", str(tmp_path), "--memory", "gr", "--label", "a"], "Did you mean gru"),
         (
             ["run", "--out", str(tmp_path), "--tasks", "a"],
-            "(='a') must be one of RepeatPreviousEasy",
+            "--tasks (='a') must be one of RepeatPreviousEasy",
         ),
     ):
         assert main(["leaderboard", *words]) == 2

@@ -61,6 +61,17 @@ def test_a_curve_of_one_point_and_one_that_does_not_change():
         plot({"a": (np.ones(2), np.full(2, np.nan))}, width=20, height=8)
 
 
+def test_what_is_not_finite_is_left_out():
+    """As at the end of a run that diverged."""
+    assert drawn([0.0, 1.0, np.inf, np.nan]) == drawn([0.0, 1.0, np.nan, np.nan])
+
+
+def test_large_marks_differ():
+    lines = drawn([1.2e6, 1.2e6 + 100], width=40)
+    marks = [line.partition("┤")[0] for line in lines if "┤" in line]
+    assert len(set(marks)) == len(marks) > 1
+
+
 @pytest.mark.parametrize(
     ("low", "high", "most", "expected"),
     [
@@ -127,6 +138,36 @@ def test_a_run_is_watched_until_its_writer_ends(tmp_path, capsys):
         let_go.set()
         writer.join()
     assert not has_writer(folder)
+
+
+def test_a_complete_run_that_goes_on_is_trained(tmp_path, capsys):
+    folder = make_run(tmp_path / "a", 4)
+    with sole_writer(folder):
+        assert main(["watch", str(folder), "--once"]) == 0
+    assert "100 %, training" in capsys.readouterr().out
+
+
+def test_a_writer_is_seen_where_one_may_only_read(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    with sole_writer(tmp_path), monkeypatch.context() as patched:
+        patched.setattr("agents.running.folder.FileLock", refused)
+        assert has_writer(tmp_path)
+    (tmp_path / ".lock").touch()
+    monkeypatch.setattr("agents.running.folder.FileLock", refused)
+    assert not has_writer(tmp_path)
+
+
+def test_a_run_that_diverged_is_drawn_up_to_there(tmp_path, capsys):
+    folder = make_run(tmp_path / "a", 2)
+    with (folder / "scalars.csv").open("a") as file:
+        file.write("3,300,0,inf\n3,300,1,inf\n")
+    assert main(["watch", str(folder), "--once"]) == 0
+    assert "┤" in capsys.readouterr().out
+    (folder / "scalars.csv").write_text("iteration,env_steps,seed,return\n1,100,0,inf\n")
+    assert main(["watch", str(folder), "--once"]) == 0
+    assert "nothing to draw yet" in capsys.readouterr().out
 
 
 def test_a_run_that_still_compiles_is_waited_for(tmp_path, capsys):

@@ -61,7 +61,7 @@ def test_every_combination_is_a_run_of_its_own_name():
 @pytest.mark.parametrize(
     ("axes", "message"),
     [
-        ({}, r"a sweep needs --grid NAME=VALUE,VALUE or a file with a \[grid\]"),
+        ({}, r"a sweep needs --grid NAME=VALUE,VALUE, or a file with a \[grid\] in front"),
         ({"seed": ("1", "1")}, "two runs of the grid have the same name: seed=1"),
         ({"env": ("a/b", "a b")}, "two runs of the grid have the same name: env=a_b"),
     ],

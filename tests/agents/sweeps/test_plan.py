@@ -93,6 +93,17 @@ def test_what_is_wrong_is_said_before_anything_begins(text, message, tmp_path, c
     assert not (tmp_path / "out").exists()
 
 
+def test_a_run_without_a_picture_is_complete_where_there_is_nothing_to_draw(tmp_path, capsys):
+    words = "sweep --env t_maze --algorithm tabular --engine print --steps 2 --rollout-length 2"
+    words = [*words.split(), "--evaluate-every", "0", "--grid", "seed=0", "--out", str(tmp_path)]
+    folder = tmp_path / "runs" / "seed=0"
+    made = Tabular(env="t_maze", rollout_length=2)
+    train(made, steps=2, out=folder, evaluate_every=0, progress=False)
+    assert not (folder / "learning_curve.png").exists()
+    assert main(words) == 0
+    assert commands(capsys.readouterr().out) == {}
+
+
 def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--out", str(tmp_path)]
     folder = tmp_path / "runs" / "epsilon=0.2"
@@ -106,6 +117,9 @@ def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     (folder / "learning_curve.png").unlink()  # as where it was killed at its end
     assert main(words) == 0
     assert list(commands(capsys.readouterr().out)) == ["epsilon=0.1", "epsilon=0.2"]
+    assert main([*words, "--evaluate-every", "2"]) == 2
+    told = capsys.readouterr().err
+    assert "other settings:\n  evaluate_every: 1 there, 2 asked for" in told
     assert main([*words, "--seeds", "2"]) == 2
     told = capsys.readouterr().err
     assert f"{folder} holds a run of other settings:\n  seeds: 1 there, 2 asked for" in told

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from agents.cli import main
+from agents.cli.sweep_status import _look
 from agents.running.folder import sole_writer
 from agents.sweeps.folder import read_list, write_list
 
@@ -126,12 +127,34 @@ def test_the_status_is_shown_until_nothing_is_trained(sweep, capsys, monkeypatch
     assert not lasts and states["epsilon=begun"] == ("stopped", "100", "25", "%", "–")
 
 
+def test_a_run_that_goes_on_is_looked_at_again(sweep):
+    rows = _look(sweep, "return", {})
+    assert rows["epsilon=done"].state == "complete"
+    scalars = sweep / "runs" / "epsilon=done" / "scalars.csv"
+    text = scalars.read_text()
+    scalars.write_text("")  # nobody reads it once more
+    assert _look(sweep, "return", rows)["epsilon=done"] is rows["epsilon=done"]
+    scalars.write_text(text)
+    config = sweep / "runs" / "epsilon=done" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"steps": 800}))
+    assert _look(sweep, "return", rows)["epsilon=done"].planned == 800
+    with sole_writer(config.parent):
+        assert _look(sweep, "return", {})["epsilon=done"].state == "training"
+
+
+def test_a_sweep_is_compared_by_the_runs_that_have_a_value(sweep, capsys, tmp_path):
+    (sweep / "runs" / "epsilon=damaged" / "scalars.csv").write_text("iteration,env_steps,seed\n")
+    assert main(["compare", str(sweep), "--out", str(tmp_path / "a.png")]) == 0
+    text = capsys.readouterr().out
+    assert "epsilon=done" in text and "epsilon=damaged" not in text
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("sweep status {}", "holds no sweep: there is no sweep.json in it"),
         ("sweep status {} --every 0", r"--every \(=0.0\) must be a number of seconds above 0"),
-        ("compare {}/begun", "no run of the sweep in .*/begun has begun"),
+        ("compare {}/begun", "no run of the sweep in .*/begun has a value of 'return' yet"),
         ("sweep status {}/other", "sweep.json is no list of a sweep's runs"),
     ],
 )

@@ -156,7 +156,7 @@ def test_states_are_stored_as_they_were_before_the_step():
 
 def test_an_update_moves_the_network_and_the_target_after_it():
     dqn = small()
-    (before, _), (state, report) = after(dqn, 2), after(dqn, 3)
+    (before, _), (state, report) = after(dqn, 1), after(dqn, 2)  # of 16 steps, of 32 to wait
     leaves = lambda s: map(jax.tree.leaves, jax.device_get((s.learner.network, s.learner.target)))  # noqa: E731
     for old, follows, new, target in zip(*leaves(before), *leaves(state), strict=True):
         np.testing.assert_array_equal(old, follows, "learning began too early")

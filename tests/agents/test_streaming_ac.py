@@ -44,7 +44,9 @@ class Scales:
         return np.clip((x - np.mean(self.seen, 0)) / np.sqrt(np.var(self.seen, 0) + 1e-8), -10, 10)
 
     def scaled(self, x):
-        return np.clip(x / np.sqrt(np.var(self.seen, 0) + 1e-8), -10, 10)
+        # Of one sample there is no variance; what it is scaled by is still that of none.
+        variance = np.var(self.seen, 0) if np.size(self.seen) > 1 else 1.0
+        return np.clip(x / np.sqrt(variance + 1e-8), -10, 10)
 
 
 def by_hand(ac, state, credit):

@@ -37,8 +37,8 @@ class Analyze(CompilingCommand):
         from agents.running.load import load_run, policy_of
         from agents.running.programs import evaluation_keys
 
-        out = self.run / "sensitivity.png" if self.out is None else self.out
-        check_picture(out)
+        if self.out is not None:
+            check_picture(self.out)
         if self.reward_memory_length == 0:
             raise ValueError("--reward-memory-length (=0) must be at least 1")
         agent, state, config = load_run(self.run)
@@ -63,6 +63,7 @@ class Analyze(CompilingCommand):
             length = value_memory_length(sensitivities, self.fraction)
             steps = np.mean([len(values) for values in sensitivities])
             rows.add_row(str(seed), str(length), f"{steps:.1f}")
+        out = self.run / "sensitivity.png" if self.out is None else self.out
         draw_sensitivity(
             found,
             out,

@@ -69,7 +69,7 @@ class Leaderboard(CompilingCommand):
             known = leaderboard.read_table(out)
         elif self.scale == "small":
             known = leaderboard.read_table()
-        there = {row.environment for row in known.rows}
+        there = dict.fromkeys(row.environment for row in known.rows)
         for task in self.tasks:
             shows = self.action == "show"
             check_known("tasks", task, there if shows else leaderboard.BOARD.environments)

@@ -67,10 +67,12 @@ class Watch(Command):
         )
         curves, said, nothing = {}, [], (np.empty(0), np.empty(0))
         for label, run in seen.items():
-            curves[label], last = nothing, "–"
-            known = run.scalars is not None and self.metric not in run.scalars.metrics
-            if run.scalars is not None and (known or run.scalars.has(self.metric)):
-                steps, values = run.scalars.curve(self.metric)
+            (curves[label], last), scalars = (nothing, "–"), run.scalars
+            # What is not logged at all is an error, which `curve` tells.
+            if scalars is not None and (
+                self.metric not in scalars.metrics or scalars.has(self.metric)
+            ):
+                steps, values = scalars.curve(self.metric)
                 mean, _ = confidence_band(smooth(values, self.smoothing))
                 curves[label], last = (steps, mean), f"{mean[-1]:.3f}"
             said.append((label, f"{last:>7}  {run.told()}"))

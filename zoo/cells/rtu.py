@@ -74,7 +74,7 @@ class RTU(AbstractTimeInvariantCell):
     which is the complex recurrence `h' = λ h + γ (W1 + i W2) x` with `λ = r e^{iθ}`; the state is
     that complex number. γ is computed from r and differentiated through.
 
-    Other parameterisations that the paper compares: `modulus="exp"`, `r = exp(-|ν|)`; `"sigmoid"`,
+    Other parameterizations that the paper compares: `modulus="exp"`, `r = exp(-|ν|)`; `"sigmoid"`,
     `r = σ(ν)`; `"direct"`, r itself, clipped to [0, 1); `phase="direct"`, `θ = ϑ`.
 
     Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et

@@ -12,6 +12,7 @@ from agents.running.statistics import spread
 from docs._helpers import picture
 
 RESULTS = Path(__file__).parent / "assets" / "experiments"
+_MOST_BESIDE = 4  # parts of a figure in a line
 
 
 def _rows(name):
@@ -92,9 +93,13 @@ def figure(name: str) -> str:
     if experiment.lines:
         return _lines(experiment, rows)
     variants, environments = list(experiment.variants), list(experiment.environments)
-    size = (7, 0.6 + 0.27 * len(variants))
-    fig, parts = plt.subplots(1, len(environments), figsize=size, sharey=True, squeeze=False)
-    for axes, environment in zip(parts[0], environments, strict=True):
+    columns = min(len(environments), _MOST_BESIDE)
+    lines = -(-len(environments) // columns)
+    size = (7, (0.6 + 0.27 * len(variants)) * lines)
+    fig, parts = plt.subplots(lines, columns, figsize=size, sharey=True, squeeze=False)
+    for axes in parts.flat[len(environments) :]:
+        axes.remove()
+    for axes, environment in zip(parts.flat, environments, strict=False):
         for place, variant in enumerate(variants):
             own = _scores(experiment, rows, variant, environment)
             mean, low, high = (x[0] for x in spread(np.array([own])))

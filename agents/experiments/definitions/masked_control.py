@@ -6,13 +6,13 @@ from agents.experiments.experiment import Experiment, Scale
 from agents.learning import RTRL, TBPTT
 
 TASKS = (
+    "hopper-P",
+    "reacher-pomdp",
+    "walker2d-V",
+    "hopper-V",
+    "walker2d-P",
     "ant-P",
     "ant-V",
-    "hopper-P",
-    "hopper-V",
-    "reacher-pomdp",
-    "walker2d-P",
-    "walker2d-V",
 )
 
 EXPERIMENT = Experiment(

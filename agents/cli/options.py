@@ -62,8 +62,8 @@ class GradientOptions:
     refresh: Literal["never", "epoch"] | None = None
     """When sensitivities are recomputed with the new parameters (rtrl); never by default."""
     storage: Literal["full", "bfloat16"] | None = None
-    """How the sensitivities of a rollout's segments are kept (rtrl): full by default, or with two or
-    three digits in half the memory."""
+    """How the sensitivities of a rollout's segments are kept (rtrl): full by default, or with two
+    or three digits in half the memory."""
 
     def make(self, usual: Gradient) -> Gradient:
         """Return the choice, from the algorithm's usual one where that is of the same kind.

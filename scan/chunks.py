@@ -113,7 +113,7 @@ def delta_rule(
 
 
 def _by_heads(q, k, v, rates, state, log_decay, begin, length):
-    if not isinstance(length, int) or length < 1 or length & (length - 1):
+    if not hasattr(length, "__index__") or length < 1 or length & (length - 1):
         raise ValueError(f"`length` (={length!r}) must be a power of two, and whole.")
     check_steps("keys", k)
     _check_shapes(q, k, v, rates, state, log_decay)

@@ -63,10 +63,13 @@ def _prove(options: argparse.Namespace) -> int:
             raise ValueError(f"`option` (={given!r}) must be left out with `all`.")
         rows = [(name, []) for name in zoo.names()] + [(n, o.split()) for n, o in _VARIANTS]
     sizes = {"inputs": options.inputs, "hidden": options.hidden}
-    makers = {" ".join([name, *chosen]): _maker(name, chosen, sizes) for name, chosen in rows}
+    makers = {" ".join([name, *chosen]): _maker(name, chosen) for name, chosen in rows}
+    alone, failed = len(rows) == 1, []
+    if not alone:  # what cannot be made is told before the proofs of others, which take minutes
+        for label, make in makers.items():
+            _check_sizes(label.partition(" ")[0], make, sizes)
     if options.table:
         options.table.parent.mkdir(parents=True, exist_ok=True)
-    alone, failed = len(rows) == 1, []
     lines: list[str] = [*_HEAD]
     for label, make in makers.items():
         started = time.perf_counter()
@@ -84,18 +87,21 @@ def _prove(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _maker(name: str, chosen: Sequence[str], sizes: dict[str, int]) -> Callable[..., Any]:
-    """What makes a memory of these options, which makes one of these sizes."""
+def _maker(name: str, chosen: Sequence[str]) -> Callable[..., Any]:
+    """What makes a memory of these options."""
     settings = parse_options(chosen, "`option`")
     for taken in ("inputs", "hidden", "key"):
         if taken in settings:
             raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
-    make = partial(make_by_name(name), **settings)
-    try:  # before the proofs of others, which take minutes
+    return partial(make_by_name(name), **settings)
+
+
+def _check_sizes(name: str, make: Callable[..., Any], sizes: dict[str, int]) -> None:
+    """Raise `ValueError` where no memory of these sizes can be made."""
+    try:
         eqx.filter_eval_shape(make, *sizes.values(), key=jax.random.key(0))
     except (ValueError, TypeError) as error:
-        raise type(error)(f"{name}: {error}") from None
-    return make
+        raise ValueError(f"{name}: {error}") from None
 
 
 # Options under which a memory computes something else, not only other numbers.

@@ -49,7 +49,7 @@ class Compare(Command):
         check_picture(self.out)
         folders = named.with_sweeps(self.runs, self.metric or "return")
         labels = self.labels or named.labels(folders)
-        if len(labels) != len(folders) or len(set(labels)) != len(folders):
+        if not len(set(labels)) == len(labels) == len(folders):
             raise ValueError(
                 f"--labels ({', '.join(labels)}) must be one different name for each of the "
                 f"{len(folders)} runs"

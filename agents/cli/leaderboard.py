@@ -54,11 +54,9 @@ class Leaderboard(CompilingCommand):
         from agents.experiments.runner import check_known
 
         if self.action == "show":
-            self._refuse(self.memories, "memories")
+            self._refuse("memories")
         if self.action != "add":
-            for name in ("label", "memory", "memory_options", "hidden", "gradient"):
-                unsaid = next(f.default for f in dataclasses.fields(self) if f.name == name)
-                self._refuse(getattr(self, name) != unsaid, name)
+            self._refuse("label", "memory", "memory_options", "hidden", "gradient")
         if self.scale not in leaderboard.BOARD.scales:
             raise ValueError(
                 f"--scale (={self.scale!r}) must be one of {', '.join(leaderboard.BOARD.scales)}"
@@ -69,16 +67,15 @@ class Leaderboard(CompilingCommand):
             known = leaderboard.read_table(out)
         elif self.scale == "small":
             known = leaderboard.read_table()
+        board, memories, tasks = leaderboard.BOARD, self.memories, self.tasks
         there = dict.fromkeys(row.environment for row in known.rows)
         for task in self.tasks:
-            shows = self.action == "show"
-            check_known("tasks", task, there if shows else leaderboard.BOARD.environments)
+            check_known("tasks", task, there if self.action == "show" else board.environments)
         for memory in self.memories:
-            check_known("memories", memory, leaderboard.BOARD.variants)
+            check_known("memories", memory, board.variants)
         if self.action == "show":
             self._show(known, console)
             return
-        board, memories, tasks = leaderboard.BOARD, self.memories, self.tasks
         if self.action == "add":
             board, memories = self._entered(), (self.label,)
             tasks = tasks or leaderboard.standings(known)[0]
@@ -93,9 +90,11 @@ class Leaderboard(CompilingCommand):
         self._show(table, console)
         console.print(f"results: {out / RESULTS}", soft_wrap=True, highlight=False)
 
-    def _refuse(self, value: object, name: str) -> None:
-        if value:
-            raise ValueError(f"--{name.replace('_', '-')} has no meaning with `{self.action}`")
+    def _refuse(self, *names: str) -> None:
+        for field in dataclasses.fields(self):
+            if field.name in names and getattr(self, field.name) != field.default:
+                flag = field.name.replace("_", "-")
+                raise ValueError(f"--{flag} has no meaning with `{self.action}`")
 
     def _entered(self) -> "Experiment":
         """The board with the memory that the words describe."""

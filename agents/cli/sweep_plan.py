@@ -136,12 +136,9 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     except CheckpointError:
         return False  # the run itself says what is wrong with it, and the others go on
     wanted = configuration(agent, seeds=run.seeds, seed=run.seed)
-    rhythm = {
-        "evaluate_every": run.evaluate_every,
-        "evaluation_episodes": run.evaluation_episodes,
-        "log_every": run.log_every,
-    }
-    wanted |= {name: value for name, value in rhythm.items() if value is not None}
+    for name in ("evaluate_every", "evaluation_episodes", "log_every"):
+        if (value := getattr(run, name)) is not None:
+            wanted[name] = value
     differing = differences(header.config, {**header.config, **wanted})
     if differing:
         listed = "\n".join(f"  {line}" for line in differing)

@@ -16,8 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from agents.agent import AbstractAgent, AgentState
-from agents.envs.bridges.gymnasium_env import GymnasiumEnvironment
-from agents.envs.wrappers.base import unwrapped
+from agents.envs.wrappers.base import runs_on_the_host
 from agents.mapped import mapped
 from agents.parallel import ENVIRONMENTS
 from agents.running.processes import several, spread
@@ -168,8 +167,3 @@ def _environments(state: AgentState) -> int | None:
     """How many environments a state is of, if all that is kept of them has an axis over them."""
     sizes = {x.shape[0] if x.ndim else None for x in jax.tree.leaves((state.actors, state.replay))}
     return sizes.pop() if len(sizes) == 1 else None
-
-
-def runs_on_the_host(env: Any) -> bool:
-    """Whether an environment keeps its state outside of JAX, where no checkpoint has it."""
-    return any(isinstance(one, GymnasiumEnvironment) for one in unwrapped(env))

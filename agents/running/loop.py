@@ -16,7 +16,7 @@ from agents.running.programs import Programs
 from agents.running.progress import Show
 from agents.running.records import NoRecords, Records
 from agents.running.saving import AbstractSaver
-from agents.running.scalars import SCALARS, read_rows
+from agents.running.scalars import SCALARS, has_row
 from agents.running.signals import StopRequest
 from agents.running.tracking import Tracking
 
@@ -93,13 +93,11 @@ class Loop:
 
     def _kept(self, start: int) -> list[int]:
         """The iterations so far whose rows are there, and stay."""
-        due = [i for i in range(1, start + 1) if self._is_logged(i)]
+        kept = [i for i in range(1, start + 1) if self._is_due(i)]
         # The last one has a row where it was known to be the last, and not where a run was stopped
         # at it that is asked for no more now.
-        if start == self.total and due and not self._is_due(start):
-            rows = read_rows(self.folder / SCALARS)
-            due = due if rows and int(rows[-1]["iteration"]) == start else due[:-1]
-        return due
+        last = start == self.total and not self._is_due(start)
+        return kept + [start] * (last and has_row(self.folder / SCALARS, start))
 
     def _is_due(self, iteration: int) -> bool:
         """Whether an iteration is logged wherever the run ends."""
@@ -111,8 +109,7 @@ class Loop:
         return bool(every) and (iteration == self.total or iteration % every == 0)
 
     def _is_logged(self, iteration: int) -> bool:
-        last, every = iteration == self.total, self.config["log_every"]
-        return last or iteration % every == 0 or self._is_evaluated(iteration)
+        return iteration == self.total or self._is_due(iteration)
 
     def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
         agreement, before = Agreement(), None

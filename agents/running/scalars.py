@@ -148,6 +148,11 @@ def read_rows(path: Path, count: int | None = None) -> list[Row]:
     return rows
 
 
+def has_row(path: Path, iteration: int) -> bool:
+    """Tell whether a CSV file has a row of an iteration, in whatever state it is."""
+    return any(line.partition(",")[0] == str(iteration) for line in _lines(path)[1])
+
+
 def _lines(path: Path) -> tuple[list[str], list[str]]:
     """The columns, and the lines of the rows."""
     if not path.exists():

@@ -10,9 +10,10 @@ import numpy as np
 
 from agents.agent import AbstractAgent
 from agents.algorithms import configuration
+from agents.envs.wrappers.base import runs_on_the_host
 from agents.learning.schedules import iterations_of
 from agents.running.checkpoint import load, progress_of, read_header
-from agents.running.devices import Devices, runs_on_the_host
+from agents.running.devices import Devices
 from agents.running.folder import CHECKPOINT, check_folder, sole_writer
 from agents.running.loop import Loop
 from agents.running.memory import telling_what_to_lower

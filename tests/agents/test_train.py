@@ -562,6 +562,12 @@ def test_rows_are_bounded_and_go_on_in_their_rhythm(tmp_path):
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))
     train(Walk(), tmp_path / "parts", steps=600, resume=True, **options)
     assert column(path.parent, "iteration") == ["4", "4"]
+    path.write_text(path.read_text().replace("4,400,1,", "4,400,x,"))
+    mend = {"resume": True, "drop_scalars": True}
+    train(Walk(), tmp_path / "parts", steps=600, **mend, **options)
+    assert column(path.parent, "iteration") == ["4", "4"]
+    (damaged,) = path.parent.glob("scalars.damaged-*.csv")
+    path.write_text(damaged.read_text().replace("4,400,x,", "4,400,1,"))
     parts = train(Walk(), tmp_path / "parts", steps=1000, resume=True, **options)
     assert (parts.folder / "scalars.csv").read_bytes() == (
         whole.folder / "scalars.csv"

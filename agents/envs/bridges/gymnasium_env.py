@@ -85,7 +85,7 @@ class GymnasiumEnvironment(BaseEnvironment):
     value in the parameters is an error there.
     """
 
-    on_host = True  # nobody else can reset it: see `TimeLimit`
+    on_host = True
 
     def __init__(self, host: Host):
         """**Arguments:**

@@ -204,12 +204,13 @@ class ExternalMemory(Wrapper):
 
     def _slot(self, observation: Array, action: Any, params: Any) -> Array:
         """What is pushed of an observation and the action that was chosen on it."""
-        numbers = self._discrete
-        parts = [observation + 1] if numbers else [jnp.ones(1, jnp.float32), observation]
+        one = jnp.ones(1, jnp.float32)
+        parts = [observation + 1] if self._discrete else [one, observation]
         if self.kind == "OA":
             _, space = self._spaces(params)
             action = jnp.asarray(action, jnp.int32)
-            parts.append(jnp.atleast_1d(action) + 1 if numbers else encode(space, action))
+            raised = jnp.atleast_1d(action) + 1
+            parts.append(raised if self._discrete else encode(space, action))
         return jnp.concatenate(parts)
 
     def _write(self, state: EnvState, action: Any, write: Int32[Array, ""], params: Any) -> Array:

@@ -46,10 +46,7 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
                 f"`frames[{number}]` (of shape {frame.shape}) must have the first one's shape "
                 f"(={shape})."
             )
-    longest = max(
-        sum(1 for _ in equal) for _, equal in itertools.groupby(frames, np.ndarray.tobytes)
-    )
-    if longest / fps > _LONGEST:
+    if len(frames) / fps > _LONGEST and (longest := _most_in_a_row(frames)) / fps > _LONGEST:
         raise ValueError(
             f"`fps` (={fps}) must be higher: {longest} equal frames in a row are shown as one, "
             f"which a GIF does for at most {_LONGEST} s."
@@ -64,6 +61,11 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
             duration=round(1000 / fps),
             loop=0,
         )
+
+
+def _most_in_a_row(frames: Sequence[np.ndarray]) -> int:
+    """How many equal frames follow each other at most."""
+    return max(sum(1 for _ in equal) for _, equal in itertools.groupby(frames, np.ndarray.tobytes))
 
 
 @contextmanager

@@ -37,6 +37,12 @@ def unwrapped(env: Any) -> Iterator[Any]:
         env = getattr(env, "env", None)
 
 
+def runs_on_the_host(env: Any) -> bool:
+    """Whether an environment keeps its state outside of JAX: there it resets itself, and nothing
+    else can, and no checkpoint has it. Its class says so by an attribute `on_host`."""
+    return any(getattr(one, "on_host", False) for one in unwrapped(env))
+
+
 def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     """Select one of two pytrees of equal structure and types."""
     return jax.tree.map(lambda x, y: jax.lax.select(condition, x, y), new, old)

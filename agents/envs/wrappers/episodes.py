@@ -9,7 +9,7 @@ from flax import struct
 from gymnax.environments.environment import Environment
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from .base import Step, Wrapper, WrapperState, restart, unwrapped, where
+from .base import Step, Wrapper, WrapperState, restart, runs_on_the_host, where
 
 
 class TimeLimit(Wrapper):
@@ -33,7 +33,7 @@ class TimeLimit(Wrapper):
         `ValueError` for a limit less than 1, or an environment that runs on the host.
         """
         super().__init__(env)
-        if any(getattr(one, "on_host", False) for one in unwrapped(env)):
+        if runs_on_the_host(env):
             raise ValueError(
                 f"`env` (={env.name}) cannot be reset by itself, because it runs on the host: give "
                 "it `max_steps_in_episode` in place of a TimeLimit."

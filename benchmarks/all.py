@@ -34,7 +34,7 @@ PARTS = {
 }
 # With `few`: the sizes that tell most, on a device that is wide and lent for minutes.
 FEW = {
-    "kernel": "--shapes 1024x16x256 16384x1x256 128x4096x64 --layouts 32x1x8x2x1 32x1x16x2x1",
+    "kernel": "--shapes 1024x16x256 16384x1x256 128x4096x64 --layouts 32x1x8x2x1x8 32x1x2x4x8x1",
     "scans": "--times 1024 --widths 16x256 --coefficients constant --seconds 0.3 --compilations 1"
     " --unrolls 1 16 64 --chunks 16 64",
     "ppo": "--choices RTRL(8) RTRL(32) TBPTT(8) 'RTRL(8), bfloat16' --num-envs 4096 --hidden 32"

@@ -5,7 +5,7 @@ by itself: a row has the bytes that a pass must read and write by its time, as a
 copy of as many reaches, and how far the values are from the tree's.
 
     python -m benchmarks.kernel --markdown
-    python -m benchmarks.kernel --shapes 1024x16x256 --layouts 32x1x8x4x1 64x2x8x4x1
+    python -m benchmarks.kernel --shapes 1024x16x256 --layouts 32x1x8x4x1x1 32x1x4x2x8x1
 """
 
 import itertools
@@ -35,10 +35,11 @@ class Options:
     coefficients: tuple[Literal["varying", "constant"], ...] = ("varying",)
     """One a per step, or one for all."""
     layouts: tuple[str, ...] = (
-        *("32x1x8x2x1", "32x1x8x3x1", "32x1x8x4x1", "32x1x16x2x1", "32x1x16x4x1", "32x1x32x1x1"),
-        *("64x2x8x4x1", "128x4x8x1x1", "32x1x8x2x8", "32x1x8x4x32", "32x1x8x4x64", "32x1x8x2x128"),
+        *("32x1x8x2x1x1", "32x1x8x4x1x1", "32x1x32x1x1x1", "64x2x8x4x1x1", "128x4x8x1x1x1"),
+        *("32x1x2x4x8x1", "32x1x2x2x16x1", "32x1x4x4x8x1", "32x1x8x1x12x1"),
+        *("32x1x8x2x1x8", "32x1x8x4x1x32", "32x1x8x2x1x128"),
     )
-    """Lanes, warps, steps of a tile, tiles and chunks; beside what is chosen for the shape."""
+    """Lanes, warps, steps of a tile, tiles, stages, chunks; beside what is chosen for the shape."""
     budget: tyro.conf.OmitArgPrefixes[Budget] = field(
         default_factory=lambda: Budget(seconds=0.2, compilations=1)
     )
@@ -50,7 +51,7 @@ class Options:
 _QUICK = {
     "shapes": ("8x2x3",),
     "dtypes": ("complex64",),
-    "layouts": ("4x1x2x2x2",),
+    "layouts": ("4x1x2x2x1x2", "4x1x2x1x2x1"),
     "budget": QUICK,
 }
 

@@ -55,7 +55,9 @@ def row_for(name: str, time: int, width: int, options: Options, budget: Budget) 
         return outputs
 
     given = arrays, xs, begin
-    methods = {"states": run("sequential"), "chunks": run("chunks")}
+    # All states at once where thousands of threads wait for work, as `"auto"` makes them there.
+    of_states = "sequential" if jax.default_backend() == "cpu" else "associative"
+    methods = {"states": run(of_states), "chunks": run("chunks")}
     results = compete({n: (gradient(f), given) for n, f in methods.items()}, budget=budget)
     states, chunks = (jax.jit(f)(*given) for f in methods.values())
     base, own = results["states"], results["chunks"]

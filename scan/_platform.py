@@ -7,7 +7,7 @@ import jax
 
 METHODS = ("auto", "sequential", "associative")
 FEWEST_STEPS = 32
-"""The length from which chunks of matrix products are faster than all states."""
+"""The length from which chunks of matrix products are faster on a CPU than all states."""
 
 
 def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
@@ -54,20 +54,28 @@ def loop_or_tree(
 def chunks_or_states(
     chunks: Callable[..., Any], states: Callable[..., Any], *arguments: Any, method: str = "auto"
 ) -> Any:
-    """Call the one of two equal functions that suits the number of steps.
+    """Call the one of two equal functions that suits the platform and the number of steps.
 
     **Arguments:**
 
     - `chunks`: makes the states at the ends of chunks only: matrix products, and little memory.
     - `states`: makes those of all steps.
     - `arguments`: of either: a state, the inputs with a leading time axis, and others.
-    - `method`: `"chunks"`; `"auto"`, which takes chunks from 32 steps on; any other is one of
-      `states`.
+    - `method`: `"chunks"`; `"auto"`, which takes chunks on a CPU from 32 steps on, and all states
+      on a GPU, where chunks, which go one after another, took ten times as long; any other is one
+      of `states`.
 
     **Returns:**
 
     What the function returns.
     """
+    if method == "chunks":
+        return chunks(*arguments)
     time = len(jax.tree.leaves(arguments[1])[0])
-    in_chunks = method == "chunks" or (method == "auto" and time >= FEWEST_STEPS)
-    return (chunks if in_chunks else states)(*arguments)
+    if method != "auto" or time < FEWEST_STEPS:
+        return states(*arguments)
+    # In functions of its own, because JAX hashes what it is given here, and a bound method of a
+    # module with tracers has no hash.
+    return jax.lax.platform_dependent(
+        *arguments, cpu=lambda *a: chunks(*a), default=lambda *a: states(*a)
+    )

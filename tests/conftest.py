@@ -149,6 +149,13 @@ def getkey():
     return next_key
 
 
+@pytest.fixture(scope="session")
+def eight_devices():
+    """Skip where the tests run on GPUs that are fewer; a CPU is split into eight."""
+    if len(jax.devices()) < 8:
+        pytest.skip(f"there are {len(jax.devices())} devices of 8")
+
+
 @pytest.fixture
 def unhooked():
     """Run the test as users do, without the suite's own checks of types, which would come first."""

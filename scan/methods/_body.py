@@ -1,14 +1,18 @@
 """What a program of the kernel does, in Pallas.
 
 It follows a few channels through a chunk of time. The chip's memory answers late, so that the words
-of some steps are on their way while those before them are used. They come in tiles of a few steps:
-
-    tiles   a₀ … a₇  |  a₈ … a₁₅  |  a₁₆ … a₂₃     each is asked for again as soon as it is used
-
+of some steps are on their way while those before them are used. They come in tiles of a few steps,
 and not step by step, because Triton's time to compile grows with the third power of the number of
-its loads. A tile's place in the loop is its own: a value that moved on to another's would have to
-be there first. Each thread has a column of a tile, so that taking a row out of it, or putting rows
+its loads. Each thread has a column of a tile, so that taking a row out of it, or putting rows
 together, costs nothing: the row of a register is known when it is compiled.
+
+Tiles are on their way to one of two places:
+
+    registers        a₀ … a₇  |  a₈ … a₁₅  |  a₁₆ … a₂₃    each is asked for again as soon as it is
+                     used. A tile's place in the loop is its own: a value that moved on to
+                     another's would have to be there first.
+    shared memory    The loop asks for what it uses. Triton moves that some rounds ahead, as copies
+                     that need no registers: a single warp has enough of them under way.
 """
 
 import math
@@ -29,7 +33,6 @@ class _Lanes:
         self._interpreted = interpreted
         self._dtype = plan.dtype
         self._inside = channel < plan.channels if plan.channels % plan.tuning.lanes else None
-        self._row = jax.lax.iota(_I32, plan.tuning.steps)[:, None]
 
     def words(self, ref, at, valid=None):
         """Words, not yet looked at; any where not valid."""
@@ -45,8 +48,11 @@ class _Lanes:
         if jnp.issubdtype(tile.dtype, jnp.floating):
             bits = jax.lax.bitcast_convert_type(tile, f"uint{8 * tile.dtype.itemsize}")
             return jax.lax.bitcast_convert_type(self.row(bits, step), tile.dtype)
-        alone = jnp.where(self._row == step, tile, jnp.zeros_like(tile))
+        alone = jnp.where(self._rows(tile) == step, tile, jnp.zeros_like(tile))
         return jnp.sum(alone, axis=0, dtype=tile.dtype)
+
+    def _rows(self, tile):
+        return jax.lax.iota(_I32, tile.shape[0])[:, None]
 
     def parts(self, words):
         """A number of one part, or its real and imaginary parts."""
@@ -65,9 +71,10 @@ class _Lanes:
 
     def store_rows(self, ref, at, numbers, valid):
         """Write a number for each step of a tile, where valid."""
+        row = self._rows(at)
         tile = self._packed(ref, numbers[0])[None]
         for step, number in enumerate(numbers[1:], 1):
-            tile = jnp.where(self._row == step, self._packed(ref, number)[None], tile)
+            tile = jnp.where(row == step, self._packed(ref, number)[None], tile)
         self._write(ref, at, tile, valid)
 
     def _packed(self, ref, number):
@@ -102,10 +109,10 @@ def follow(plan: Plan, interpreted: bool, *refs):
     given = dict(zip(names, refs[: len(names)], strict=True))
     out = refs[len(names) :]
     tuning, channels, last = plan.tuning, _I32(plan.channels), _I32(plan.time - 1)
-    channel = pl.program_id(0).astype(_I32) * _I32(tuning.lanes) + jax.lax.iota(_I32, tuning.lanes)
-    # Changes nothing. But Triton no longer knows that lanes are neighbors in memory, and so does
-    # not give a thread several of them, which would leave it less than a column.
-    channel = jnp.minimum(channel, channels + _I32(tuning.lanes))
+    # The minimum changes nothing. But Triton no longer knows on which borders lanes begin, and so
+    # does not give a thread several of them, which would leave it less than a column.
+    base = jnp.minimum(pl.program_id(0).astype(_I32) * _I32(tuning.lanes), channels | _I32(1))
+    channel = base + jax.lax.iota(_I32, tuning.lanes)
     lanes = _Lanes(plan, channel, interpreted)
     chunk = pl.program_id(1).astype(_I32)
     first = chunk * _I32(plan.chunk)
@@ -123,12 +130,14 @@ def follow(plan: Plan, interpreted: bool, *refs):
     def at_time(step):
         return last - step if plan.reverse else step
 
+    tiled = ("a", "b") if tuning.stages > 1 else ("a", "b", "begin")
+
     def ask(step):
         """The words of a tile."""
         steps = step + rows
         valid = step < end if full else steps < end
         found = {}
-        for name in ("a", "b", "begin"):
+        for name in tiled:
             if name in given and (plan.varies or name != "a"):
                 at = at_time(steps) * size[name] + place[name][None]
                 found[name] = lanes.words(given[name], at, valid)
@@ -139,6 +148,14 @@ def follow(plan: Plan, interpreted: bool, *refs):
             exists = valid & (steps < last)
             found["h"] = lanes.words(given["h"], before * channels + channel[None], exists)
         return found
+
+    def ask_flags(step):
+        """Where episodes begin in a round, if they do."""
+        if "begin" not in given:
+            return None
+        steps = step + jax.lax.iota(_I32, tuning.tiles * tuning.steps)[:, None]
+        at = at_time(steps) * size["begin"] + place["begin"][None]
+        return lanes.words(given["begin"], at, steps < end)
 
     constant = () if plan.varies else lanes.load(given["a"], place["a"])
     h0 = lanes.load(given["h0"], channel) if "h0" in given else ()
@@ -181,11 +198,13 @@ def follow(plan: Plan, interpreted: bool, *refs):
 
     written = {"solve": out[:1], "adjoint": (out[0], *out[2 : 2 + plan.varies])}.get(plan.what, ())
 
-    def advance_tile(carry, step, tile):
+    def advance_tile(carry, step, tile, begins=None, offset=0):
         numbers = []
         for row in range(tuning.steps):
             now = step + _I32(row)
             found = {name: lanes.row(words, row) for name, words in tile.items()}
+            if begins is not None:
+                found["begin"] = lanes.row(begins, offset + row)
             new, wrote = advance(carry, now, found)
             if not always:  # steps behind the end of a chunk leave all as it is
                 new = jax.tree.map(partial(jnp.where, now < end), new, carry)
@@ -198,7 +217,7 @@ def follow(plan: Plan, interpreted: bool, *refs):
             lanes.store_rows(ref, at, of_steps, valid)
         return carry
 
-    def advance_all(i, state):
+    def through_registers(i, state):
         carry, tiles = state
         of_round, asked = first + i * in_a_round, []
         for number, tile in enumerate(tiles):
@@ -207,9 +226,24 @@ def follow(plan: Plan, interpreted: bool, *refs):
             asked.append(ask(step + in_a_round))
         return carry, asked
 
+    def through_shared_memory(i, state):
+        carry, begins = state
+        of_round = first + i * in_a_round
+        steps = [of_round + _I32(number * tuning.steps) for number in range(tuning.tiles)]
+        tiles = [ask(step) for step in steps]
+        # Flags are too small to be copied so, and few enough to be near when they are asked for.
+        later = ask_flags(of_round + in_a_round)
+        for number, (step, tile) in enumerate(zip(steps, tiles, strict=True)):
+            carry = advance_tile(carry, step, tile, begins, number * tuning.steps)
+        return carry, later
+
     rounds = _I32(-(-plan.chunk // (tuning.tiles * tuning.steps)))
-    coming = [ask(first + _I32(number * tuning.steps)) for number in range(tuning.tiles)]
-    carry, _ = jax.lax.fori_loop(_I32(0), rounds, advance_all, (carry, coming))
+    if tuning.stages > 1:
+        follow_round, coming = through_shared_memory, ask_flags(first)
+    else:
+        starts = [first + _I32(number * tuning.steps) for number in range(tuning.tiles)]
+        follow_round, coming = through_registers, [ask(step) for step in starts]
+    carry, _ = jax.lax.fori_loop(_I32(0), rounds, follow_round, (carry, coming))
     ends = {"solve": [], "adjoint": out[1 : 2 + sums_a]}.get(plan.what, out)
     for ref, number in zip(ends, carry if ends else (), strict=True):
         lanes.store(ref, by_chunk, number)

@@ -6,6 +6,7 @@ program is taken out of a lowering for such words and put into a call with the a
 """
 
 import contextlib
+import io
 import math
 import warnings
 from functools import lru_cache, partial
@@ -73,7 +74,33 @@ def _triton(plan: Plan) -> dict[str, str]:
     assert module is not None
     module.operation.walk(keep_calls)
     (attributes,) = calls
-    return {entry.name: str(entry.attr) for entry in attributes}
+    found = {entry.name: entry.attr for entry in attributes}
+    if plan.tuning.stages > 1:
+        with module.context:
+            found["ir"] = _pipelined(found["ir"], plan.tuning.stages)
+    return {name: str(attribute) for name, attribute in found.items()}
+
+
+def _pipelined(program, stages: int):
+    """The program with its loop marked: its loads are copies into shared memory on their way."""
+    from jaxlib.triton import dialect
+
+    # A context of its own, because a program of Triton needs the dialects of Triton.
+    with ir.Context() as context, ir.Location.unknown():
+        dialect.register_dialect(context)
+        context.load_all_available_dialects()
+        module = ir.Module.parse(program.value_bytes)
+
+        def mark(operation):
+            if operation.name == "scf.for":
+                number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), stages)
+                operation.attributes["tt.num_stages"] = number
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(mark)
+        code = io.BytesIO()
+        module.operation.write_bytecode(code)
+    return ir.StringAttr.get(code.getvalue())
 
 
 def _some_chip():

@@ -16,7 +16,10 @@ class Tuning:
     steps: int = 8
     """Steps of a tile; a power of two."""
     tiles: int = 4
-    """Tiles whose words are on their way."""
+    """Tiles of a round of the loop."""
+    stages: int = 1
+    """Rounds whose words are on their way through shared memory; with 1 a round's are on theirs to
+    registers."""
     chunks: int = 1
     """Pieces of time that run side by side."""
 

@@ -33,9 +33,12 @@ LARGEST = 2**31 - 1
 # Registers of a thread for words on their way. Twice as many were no faster where time is cut, and
 # compiled for twice as long.
 _REGISTERS = 64
-# Fewer programs than this leave parts of a large chip idle, and pieces of time pay, until there
-# are so many; but no shorter ones.
-_FEW, _ENOUGH = 256, 1024
+# From `_MANY` programs on registers alone keep the memory busy. Down to `_FEW` words are on their
+# way through shared memory, in a layout that was within 13 % of the fastest and compiled in a
+# quarter of its time. Of fewer programs, or fewer than `_SOME` whose numbers cannot go there, parts
+# of a large chip are idle, and pieces of time pay, but no shorter ones than that.
+_MANY, _SOME, _FEW = 1024, 256, 80
+_SHARED = Tuning(steps=4, tiles=2, stages=8)
 _SHORTEST_CHUNK = 64
 
 
@@ -49,15 +52,20 @@ def choose(what: str, dtype: str, time: int, channels: int) -> Tuning:
     - `time`: steps.
     - `channels`: recurrences side by side.
     """
-    words = max(1, jnp.dtype(dtype).itemsize // 4)
+    size = jnp.dtype(dtype).itemsize
+    programs = -(-channels // Tuning.lanes)
+    rounds = time // (_SHARED.steps * _SHARED.tiles)
+    # What is copied to shared memory on the way has 32 bits at the least.
+    if _FEW <= programs < _MANY and size >= 4 and rounds > 1:
+        return replace(_SHARED, stages=min(_SHARED.stages, rounds))
+    words = max(1, size // 4)
     steps = min(16 // words, 1 << (time - 1).bit_length())
     arrays = 3 if what == "adjoint" else 2
     tiles = min(_REGISTERS // (arrays * words * steps), -(-time // steps))
     tuning = Tuning(steps=steps, tiles=max(1, tiles))
-    programs = -(-channels // tuning.lanes)
-    if programs >= _FEW:
+    if programs >= _SOME:
         return tuning
-    return replace(tuning, chunks=max(1, min(_ENOUGH // programs, time // _SHORTEST_CHUNK)))
+    return replace(tuning, chunks=max(1, min(_MANY // programs, time // _SHORTEST_CHUNK)))
 
 
 def solve(a, b, h0, begin, *, reverse: bool, tuning: Tuning | None = None):

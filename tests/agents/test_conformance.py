@@ -139,7 +139,7 @@ class Alone:
 
 
 @pytest.fixture(scope="module")
-def alone(trained):
+def alone(trained, eight_devices):
     """Seed 0 of the run by itself, whose rewards can be poisoned: compiled once for two tests."""
     agent = poisonable(trained.case.agent)
     devices = DEVICES if getattr(agent, "num_envs", 1) % DEVICES == 0 else None

@@ -16,6 +16,8 @@ import zoo
 from agents.running.messages import check_order, collectives, unordered
 from agents.running.programs import Programs
 
+pytestmark = pytest.mark.usefixtures("eight_devices")
+
 PPO = agents.PPO(
     env="t_maze",
     env_options={"length": 1, "max_steps_in_episode": 4},

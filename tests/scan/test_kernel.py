@@ -15,6 +15,7 @@ from tests.cases import slow_but
 
 TIME = 7
 TWO_AT_A_TIME = kernel.Tuning(lanes=8, steps=2, tiles=2)
+THROUGH_SHARED_MEMORY = kernel.Tuning(lanes=8, steps=2, tiles=2, stages=3)
 
 
 def normal(seed, shape, dtype):
@@ -66,10 +67,8 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize(("name", "dtype", "chunks", "reverse"), slow_but(QUICK, ROWS))
-def test_the_solution_and_its_adjoint_equal_the_loop(name, dtype, chunks, reverse):
+def check(name, dtype, tuning, reverse):
     a, b, h0, begin, cotangent = case(jnp.dtype(dtype), **CASES[name])
-    tuning = replace(TWO_AT_A_TIME, chunks=chunks)
 
     @jax.jit
     def both():
@@ -81,6 +80,18 @@ def test_the_solution_and_its_adjoint_equal_the_loop(name, dtype, chunks, revers
 
     expected, got = both()
     assert_equal(got, expected, 1e-14 if dtype == "float64" else 1e-6)
+
+
+@pytest.mark.parametrize(("name", "dtype", "chunks", "reverse"), slow_but(QUICK, ROWS))
+def test_the_solution_and_its_adjoint_equal_the_loop(name, dtype, chunks, reverse):
+    check(name, dtype, replace(TWO_AT_A_TIME, chunks=chunks), reverse)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "chunks", "reverse"), slow_but([QUICK[0], QUICK[2]], ROWS)
+)
+def test_through_shared_memory_they_do_too(name, dtype, chunks, reverse):
+    check(name, dtype, replace(THROUGH_SHARED_MEMORY, chunks=chunks), reverse)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -132,6 +143,15 @@ def test_halves_are_summed_in_float32():
 
 
 @pytest.mark.parametrize("what", ["solve", "adjoint"])
+def test_neither_few_nor_many_channels_go_through_shared_memory(what):
+    stages = lambda dtype, *sizes: kernel.choose(what, dtype, *sizes).stages  # noqa: E731
+    assert stages("complex64", 1024, 4096) > 1
+    assert stages("complex64", 1024, 1 << 18) == stages("complex64", 1024, 256) == 1
+    # Halves are too small to be copied there, and a few steps are on their way at once anyway.
+    assert stages("bfloat16", 1024, 4096) == stages("float32", 8, 4096) == 1
+
+
+@pytest.mark.parametrize("what", ["solve", "adjoint"])
 def test_few_channels_are_cut_into_chunks_and_many_are_not(what):
     assert kernel.choose(what, "complex64", 16_384, 256).chunks > 1
     assert kernel.choose(what, "float32", 1024, 1 << 20).chunks == 1
@@ -149,21 +169,35 @@ def test_types_that_the_kernel_does_not_take_are_refused():
         scan.linear(jnp.ones(2), jnp.ones((3, 2), complex), method="kernel")
 
 
-def test_it_is_lowered_for_cuda_with_complex_arrays_as_they_are(float32):
+def lowered_for_cuda(shape):
+    """The text of a gradient's program, and its calls of the kernel."""
+
     def loss(a, b, begin):
         return jnp.sum(jnp.abs(scan.linear(a, b, begin=begin, method="kernel")) ** 2)
 
-    b = jax.ShapeDtypeStruct((1024, 16, 8), jnp.complex64)
-    begin = jax.ShapeDtypeStruct((1024, 16), bool)
+    b = jax.ShapeDtypeStruct(shape, jnp.complex64)
+    begin = jax.ShapeDtypeStruct(shape[:2], bool)
     traced = jax.jit(jax.grad(loss, (0, 1))).trace(b, b, begin)
     program = traced.lower(lowering_platforms=("cuda",)).as_text()
-    calls = [line for line in program.splitlines() if "@__gpu$xla.gpu.triton" in line]
+    return program, [x for x in program.splitlines() if "@__gpu$xla.gpu.triton" in x]
+
+
+def test_it_is_lowered_for_cuda_with_complex_arrays_as_they_are(float32):
+    program, calls = lowered_for_cuda((1024, 16, 8))
     # Three launches forward and three backward: chunks, their ends, chunks again.
     grids = [re.findall(r"grid_[xyz] = (\d+)", line) for line in calls]
     assert grids == 2 * [["4", "16", "1"], ["4", "1", "1"], ["4", "16", "1"]]
     assert all(re.search(r"ir = \".*num_warps = 1 ", line) for line in calls)
     assert all("complex<f32>" in line.rsplit(":", 1)[1] for line in calls)
     assert "ui64" not in program and "xi64" not in program
+    assert not any("tt.num_stages" in line for line in calls)
+
+
+def test_a_loop_through_shared_memory_is_marked_for_triton(float32):
+    _, calls = lowered_for_cuda((1024, 16, 256))
+    # One launch forward and one backward.
+    assert [re.findall(r"grid_[xyz] = (\d+)", line) for line in calls] == 2 * [["128", "1", "1"]]
+    assert all("tt.num_stages" in line for line in calls)
 
 
 def test_auto_takes_it_for_cuda_where_it_takes_the_type(float32):

@@ -26,6 +26,7 @@ def test_loop_and_tree_agree():
         lambda: CELL.scan(CELL.init_state(), xs, begin, method=method)
     )()
     forms.assert_close(run("associative"), run("sequential"), 1e-10)
-    np.testing.assert_array_equal(run("auto")[1], run("sequential")[1])
+    of_platform = "sequential" if jax.default_backend() == "cpu" else "associative"
+    np.testing.assert_array_equal(run("auto")[1], run(of_platform)[1])
     with pytest.raises(ValueError, match=r"`method` \(='magic'\) must be one of auto, sequential"):
         run("magic")

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +41,13 @@ def test_every_run_of_an_experiment_can_be_made(name):
                 agent = experiment.agent(environment, variant, tuned)
                 assert all(agent.steps_per_iteration <= s.steps for s in experiment.scales.values())
     assert experiment.claims and experiment.differs
+
+
+def test_rates_that_are_carried_elsewhere_are_those_that_were_chosen():
+    table = Path(__file__).parents[2] / "docs/assets/experiments/tuned_memories.csv"
+    chosen = {(row.variant, row.settings) for row in experiments.read_rows(table)}
+    carried = experiments.load("tuned_elsewhere").variants
+    assert {(v, f"learning_rate={s['learning_rate']:g}") for v, s in carried.items()} == chosen
 
 
 @pytest.mark.slow  # fourteen runs with programs of their own

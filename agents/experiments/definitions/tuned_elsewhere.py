@@ -1,0 +1,34 @@
+"""The leaderboard's memories with the rates that two tasks chose, on four others."""
+
+from agents.experiments.definitions.tuned_memories import EXPERIMENT as TUNED
+from agents.experiments.experiment import Experiment
+from agents.experiments.leaderboard import BOARD
+
+TASKS = (
+    "CountRecallEasy",
+    "NoisyPositionOnlyCartPoleEasy",
+    "NoisyPositionOnlyPendulumEasy",
+    "MultiarmedBanditEasy",
+)
+# What `tuned_memories` chose, for each the best of four on RepeatPreviousEasy and RepeatFirstEasy.
+RATES = {label: 3e-3 for label in BOARD.variants} | {
+    label: 1e-2 for label in ("lstm", "s5", "mingru", "deltanet")
+}
+
+EXPERIMENT = Experiment(
+    name="tuned_elsewhere",
+    question="Does the leaderboard's order stay on other tasks, with the rates that two chose?",
+    source="Ours, of the leaderboard's memories and settings",
+    algorithm=BOARD.algorithm,
+    environments={task: BOARD.environments[task] for task in TASKS},
+    variants={
+        label: {**settings, "learning_rate": RATES[label]}
+        for label, settings in BOARD.variants.items()
+    },
+    scales=TUNED.scales,
+    claims=TUNED.claims,
+    differs=(
+        "Four of the board's tasks on which memories differ, half of its steps, and for each "
+        "memory the rate that was best on two others; the board has 1e-3 for all."
+    ),
+)

@@ -11,9 +11,8 @@ TASKS = (
     "MultiarmedBanditEasy",
 )
 # What `tuned_memories` chose, for each the best of four on RepeatPreviousEasy and RepeatFirstEasy.
-RATES = {label: 3e-3 for label in BOARD.variants} | {
-    label: 1e-2 for label in ("lstm", "s5", "mingru", "deltanet")
-}
+HIGHER = ("lstm", "s5", "mingru", "deltanet")
+RATES = {label: 1e-2 if label in HIGHER else 3e-3 for label in BOARD.variants}
 
 EXPERIMENT = Experiment(
     name="tuned_elsewhere",

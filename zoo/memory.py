@@ -216,6 +216,32 @@ class AbstractMemory(eqx.Module):
                 raise TypeError(f"`begin` (dtype {begin.dtype}) must be a boolean array.")
         return self._cast(xs, "xs"), begin
 
+    def check_state(self, state: State) -> None:
+        """Raise `ValueError` for a state that is not built like that of `init_state`."""
+        expected = jax.eval_shape(self.init_state)
+        if jax.tree.structure(state) == jax.tree.structure(expected):
+            shapes = [jax.tree.map(jnp.shape, jax.tree.leaves(x)) for x in (state, expected)]
+            if shapes[0] == shapes[1]:
+                return
+        given, wanted = (
+            jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", x)
+            for x in (state, expected)
+        )
+        raise ValueError(
+            f"`state` (={given}) must be like {wanted}, which `init_state` gives for "
+            f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden}). For several "
+            "sequences side by side use `jax.vmap`."
+        )
+
+    def check_carry(self, carry: Carry) -> None:
+        """Raise `ValueError` for what is no pair of such a state and a sensitivity."""
+        if not isinstance(carry, tuple) or len(carry) != 2:
+            raise ValueError(
+                f"`carry` (a {type(carry).__name__}) must be a state and its sensitivity, as "
+                "`(init_state(), rtrl_init())` are."
+            )
+        self.check_state(carry[0])
+
     def _cast(self, x: Array, name: str) -> Array:
         if jnp.iscomplexobj(x):
             raise TypeError(f"`{name}` (dtype {x.dtype}) must be real.")

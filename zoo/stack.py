@@ -129,6 +129,7 @@ class Stack(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
+        self.check_state(state)
         plain = tuple(PlainStepper(block.cell) for block in self.blocks)
         return _StackStepper(self, plain).step(state, x, begin)
 
@@ -136,6 +137,7 @@ class Stack(AbstractMemory):
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
+        self.check_state(state)
         states = []
         for block, inner in zip(self.blocks, state, strict=True):
             inner, ys = block.cell.scan(inner, jax.vmap(block.before)(xs), begin)
@@ -155,6 +157,7 @@ class Stack(AbstractMemory):
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         x = self.check_input(x)
+        self.check_carry(carry)
         if self.credit == "exact":
             carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
             return carry, ys[0]
@@ -170,6 +173,7 @@ class Stack(AbstractMemory):
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
+        self.check_carry(carry)
         if self.credit == "exact":
             return self._whole(carry, xs, begin, products=False)
         carries = []

@@ -16,7 +16,7 @@ from agents.acting.values import linear_fall
 from agents.agent import Metrics
 from agents.learning.losses import masked_mean
 from agents.learning.tape import Sample
-from agents.learning.targets import bootstrapped, next_action_value, polyak
+from agents.learning.targets import bootstrapped, copied, next_action_value, polyak
 from agents.networks import Recurrent, q_network
 from agents.networks.values import check_discrete, value_of
 from agents.off_policy import AbstractOffPolicy
@@ -124,7 +124,7 @@ class DQN(AbstractOffPolicy):
 
     def _new_learner(self, *, key: Array) -> Learner:
         network = self.network(key=key)
-        return Learner(network, network, self._fresh(network))
+        return Learner(network, copied(network), self._fresh(network))
 
     def _exploring(self, learner: Learner, steps: Array) -> ByValues:
         return ByValues(learner.network, self.share(steps))

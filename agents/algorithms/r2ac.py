@@ -18,6 +18,7 @@ from agents.learning.credit import AbstractGradient, along, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit, check_no_refresh
 from agents.learning.returns import next_values, vtrace
 from agents.learning.schedules import falling_rate
+from agents.learning.targets import copied
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_vectors
@@ -162,7 +163,7 @@ class R2AC(AbstractAgent):
         learner = Learner(
             network=network,
             optimizer=self._optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
-            behind=(network,) * self.lag,
+            behind=tuple(copied(network) for _ in range(self.lag)),
         )
         actors = Actors(
             acting=self.actor.reset(self._behavior(network), self.num_envs, key=env_key),

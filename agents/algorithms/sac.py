@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from agents.agent import Metrics
 from agents.learning.losses import masked_mean
 from agents.learning.tape import Sample
-from agents.learning.targets import bootstrapped, polyak
+from agents.learning.targets import bootstrapped, copied, polyak
 from agents.networks import Recurrent
 from agents.networks.continuous import (
     critics,
@@ -77,7 +77,7 @@ class SAC(AbstractActorCritic):
         )
         log_temperature = jnp.log(jnp.asarray(self.temperature, float))
         optimizers = self._fresh(actor), self._fresh(critic), self._fresh(log_temperature)
-        return Learner(actor, critic, critic, log_temperature, optimizers)
+        return Learner(actor, critic, copied(critic), log_temperature, optimizers)
 
     def _learned(self, learner: Learner, sample: Sample, key: Array) -> tuple[Learner, Metrics]:
         critic_key, actor_key = jax.random.split(key)

@@ -25,7 +25,7 @@ from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
 from agents.envs.wrappers.base import unwrapped
 from agents.learning.credit import AbstractOnlineGradient
-from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_no_refresh
+from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_online
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.mapped import mapped, side_by_side
@@ -164,7 +164,7 @@ class StreamingTD(AbstractAgent):
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
-        check_no_refresh(self.gradient)
+        check_online(self.gradient)
 
     @property
     def steps_per_iteration(self) -> int:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from agents.agent import Metrics
 from agents.learning.losses import masked_mean
 from agents.learning.tape import Sample
-from agents.learning.targets import bootstrapped, polyak
+from agents.learning.targets import bootstrapped, copied, polyak
 from agents.mapped import for_all
 from agents.networks import Recurrent
 from agents.networks.continuous import (
@@ -72,7 +72,8 @@ class TD3(AbstractActorCritic):
         actor = self._new_network(partial(noisy_policy, noise=self.noise), key=actor_key)
         critic = self._new_network(critics, key=critic_key)
         optimizers = self._fresh(actor), self._fresh(critic)
-        return Learner(actor, critic, (actor, critic), optimizers, jnp.zeros((), jnp.int32))
+        targets = copied((actor, critic))
+        return Learner(actor, critic, targets, optimizers, jnp.zeros((), jnp.int32))
 
     def _learned(self, learner: Learner, sample: Sample, key: Array) -> tuple[Learner, Metrics]:
         actor_optimizer, critic_optimizer = learner.optimizers

@@ -47,7 +47,7 @@ class Compare(Command):
         from agents.running.statistics import last_known, smooth
 
         check_picture(self.out)
-        folders = named.with_sweeps(self.runs, self.metric or "return")
+        folders = named.with_sweeps(self.runs, self.metric)
         labels = self.labels or named.labels(folders)
         if not len(set(labels)) == len(labels) == len(folders):
             raise ValueError(
@@ -68,7 +68,7 @@ class Compare(Command):
                 console.print(environment, style="bold", soft_wrap=True, markup=False)
             columns = ["run", "seeds", "steps", self.statistic, "min", "max", "best", "area"]
             columns += ["gain"] * bool(gains)
-            rows = table(f"final {metric}", columns, narrow=True)
+            rows = table(f"final {metric}", columns, narrow=True, numbers=True)
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
                 final = smooth(values, self.smoothing)[-1]

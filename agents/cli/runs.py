@@ -20,14 +20,19 @@ def labels(runs: Sequence[Path]) -> tuple[str, ...]:
     return names if len(set(names)) == len(names) else tuple(str(run) for run in runs)
 
 
-def with_sweeps(folders: Sequence[Path], metric: str = "return") -> tuple[Path, ...]:
+def with_sweeps(folders: Sequence[Path], metric: str | None = None) -> tuple[Path, ...]:
     """Put in the place of a sweep's folder those of its runs that have a value of a metric.
+
+    **Arguments:**
+
+    - `folders`: of runs, and of sweeps.
+    - `metric`: the metric; by default a return, of evaluations or of training.
 
     **Raises:**
 
     `ValueError` for a sweep of which none has; `ScalarsError` for a run that is damaged.
     """
-    from agents.running.scalars import SCALARS, read_scalars
+    from agents.running.scalars import RETURNS, SCALARS, read_scalars
     from agents.sweeps.folder import RUNS, SWEEP, read_list
 
     found: list[Path] = []
@@ -36,8 +41,11 @@ def with_sweeps(folders: Sequence[Path], metric: str = "return") -> tuple[Path, 
             found.append(folder)
             continue
         runs = [folder / RUNS / name for name in read_list(folder)]
-        begun = [run for run in runs if (run / SCALARS).exists() and read_scalars(run).has(metric)]
+        wanted = RETURNS if metric is None else (metric,)
+        written = {run: read_scalars(run) for run in runs if (run / SCALARS).exists()}
+        begun = [run for run, values in written.items() if any(map(values.has, wanted))]
         if not begun:
-            raise ValueError(f"no run of the sweep in {folder} has a value of {metric!r} yet")
+            names = " or ".join(map(repr, wanted))
+            raise ValueError(f"no run of the sweep in {folder} has a value of {names} yet")
         found += begun
     return tuple(found)

@@ -10,15 +10,20 @@ from agents.running.aggregates import OF_SEEDS, bootstrap
 from agents.running.statistics import spread
 
 
-def table(title: str | None, columns: Sequence[str], *, narrow: bool = False) -> Table:
+def table(
+    title: str | None, columns: Sequence[str], *, narrow: bool = False, numbers: bool = False
+) -> Table:
     """Return an empty table, whose first column is never broken.
 
-    `narrow`: without lines between columns, for what is to fit 80 characters.
+    **Arguments:**
+
+    - `narrow`: without lines between columns, for what is to fit 80 characters.
+    - `numbers`: all others are numbers: those are never broken, and the first where it has to be.
     """
     frame: Any = {"box": None, "padding": (0, 2, 0, 0), "pad_edge": False} if narrow else {}
     made = Table(title=title, title_justify="left", **frame)
     for number, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=number == 0)
+        made.add_column(column, overflow="fold", no_wrap=(number == 0) != numbers)
     return made
 
 

@@ -116,8 +116,8 @@ class RTRL(AbstractOnlineGradient):
     the defect of the code of Elelimy et al. (2024), to compare with: carries are then those after
     the first step of each segment in place of those before it, and the memory sees that step twice.
 
-    Online, at every step, `segment` and `refresh` have nothing to say. The sensitivity is then made
-    of the parameters of every step so far, which move slowly.
+    Online, at every step, `segment` has nothing to say, and `refresh` and `storage` are refused.
+    The sensitivity is then made of the parameters of every step so far, which move slowly.
     """
 
     segment: Count | None = 8
@@ -218,6 +218,15 @@ def check_no_refresh(gradient: AbstractGradient) -> None:
     if gradient.refreshes:
         raise ValueError(
             f"`gradient` (={gradient!r}) must have refresh='never': steps are learned from once."
+        )
+
+
+def check_online(gradient: AbstractGradient) -> None:
+    """Raise `ValueError` for what has no meaning where no rollout is kept."""
+    check_no_refresh(gradient)
+    if getattr(gradient, "storage", "full") != "full":
+        raise ValueError(
+            f"`gradient` (={gradient!r}) must have storage='full': no segments are kept."
         )
 
 

@@ -6,6 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 
+def copied(network: PyTree) -> PyTree:
+    """Return a network with arrays of its own: a program cannot be lent the same ones twice."""
+    return jax.tree.map(lambda x: jnp.copy(x) if eqx.is_array(x) else x, network)
+
+
 def polyak(target: PyTree, online: PyTree, *, kept: float) -> PyTree:
     """Return `kept` of the target's numbers and the rest of the online network's: β φ + (1 - β) θ.
 

@@ -52,8 +52,10 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
         config = _known(header.config)
         agent = _agent_of(config, env)
     except (ValueError, TypeError) as error:
-        if env is not None and "`env`" in str(error):
-            raise  # no fault of the file's
+        if env is not None:
+            if "`env`" in str(error):
+                raise  # no fault of the file's
+            resolve(env)  # which says so where there is no such environment
         raise CheckpointError(f"{path}{written_by(header)}: {error}") from error
     like = shapes(jax.eval_shape(init_seeds(agent, config["seed"], config["seeds"])))
     return agent, load(path, like, config=config)[0], config

@@ -277,10 +277,14 @@ def read_scalars(folder: str | Path) -> Scalars:
     return Scalars(iteration, env_steps, {name: table[name] for name in names})
 
 
+RETURNS = "evaluation_return", "return"
+"""Metrics that show how well a run learns, the better one first."""
+
+
 def default_metric(runs: Sequence[Scalars]) -> str:
     """Name the metric that shows how well runs learn.
 
     It is `"evaluation_return"` if all of them have evaluated, else `"return"`.
     """
-    name = "evaluation_return"
-    return name if all(run.has(name) for run in runs) else "return"
+    evaluated, trained = RETURNS
+    return evaluated if all(run.has(evaluated) for run in runs) else trained

@@ -20,7 +20,7 @@ from agents.learning.gradients import (
     AbstractOnlineGradient,
     OnlineGradient,
     check_encoder_credit,
-    check_no_refresh,
+    check_online,
 )
 from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
@@ -81,7 +81,7 @@ class AbstractStreaming(AbstractAgent):
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
-        check_no_refresh(self.gradient)
+        check_online(self.gradient)
         self._check_own()
 
     @abc.abstractmethod

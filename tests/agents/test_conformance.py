@@ -170,6 +170,18 @@ def test_a_seed_alone_and_over_several_devices_learns_the_same(trained, alone):
         np.testing.assert_allclose(a[0], b[0], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow  # nothing is jitted
+@pytest.mark.parametrize("case", FIRST, ids=by_name)
+def test_a_new_state_holds_every_array_once(case):
+    """Or a program could not be lent it, as the tutorials' loops do with `donate_argnums`."""
+    agent = case.agent
+    if isinstance(agent, agents.R2AC):
+        agent = dataclasses.replace(agent, lag=2)
+    leaves = eqx.filter(jax.tree.leaves(agent.init(key=jax.random.key(0))), eqx.is_inexact_array)
+    places = [x.unsafe_buffer_pointer() for x in leaves if x is not None and x.size]
+    assert places and len(places) == len(set(places))
+
+
 @of_each_class
 def test_a_loaded_policy_acts_outside_as_inside(trained):
     policy, actor = agents.load_policy(trained.folder, seed=1), trained.case.agent.actor

@@ -145,6 +145,7 @@ def test_sparse_weights_have_their_share_of_zeros_in_every_row():
         ({"head_layers": -1}, r"`head_layers` \(=-1\)"),
         ({"env": Square(4)}, r"`env` \(=Square\) must have actions of one axis"),
         ({"gradient": agents.RTRL(refresh="epoch")}, r"`gradient` .* must have refresh='never'"),
+        ({"gradient": agents.RTRL(storage="bfloat16")}, r"`gradient` .* must have storage='full'"),
     ],
 )
 def test_bad_settings_are_named(options, message):

@@ -204,10 +204,19 @@ def _refuses_wrong_shapes(cell):
             form(start, jnp.ones((0, 3)))
         with pytest.raises(ValueError, match=r"`begin` \(shape \(4,\)\) must have .* \(5,\)"):
             form(start, jnp.ones((5, 3)), jnp.zeros(4, bool))
+    several = jax.tree.map(lambda x: jnp.stack([x, x]), state)
+    if jax.tree.leaves(several):
+        with pytest.raises(ValueError, match=r"(?s)`state` \(=.*must be like .* use `jax.vmap`"):
+            cell.step(several, jnp.ones(3))
+        with pytest.raises(ValueError, match=r"(?s)`state` \(=.*must be like"):
+            cell.scan(several, jnp.ones((5, 3)))
+        for form, xs in ((cell.rtrl_step, jnp.ones(3)), (cell.rtrl_scan, jnp.ones((5, 3)))):
+            with pytest.raises(ValueError, match=r"(?s)`state` \(=.*must be like"):
+                form((several, carry[1]), xs)
 
 
 @pytest.mark.parametrize("name", zoo.names())
-def test_wrong_shapes_name_both(name):
+def test_wrong_shapes_name_both(name, unhooked):
     def build(key):
         _refuses_wrong_shapes(zoo.get(name, hidden=4, inputs=3, key=key))
 
@@ -215,7 +224,7 @@ def test_wrong_shapes_name_both(name):
 
 
 @pytest.mark.parametrize("credit", ["layerwise", "exact"])
-def test_a_stack_names_wrong_shapes_too(credit):
+def test_a_stack_names_wrong_shapes_too(credit, unhooked):
     def build(key):
         stack = zoo.get("gru", hidden=4, inputs=3, layers=2, credit=credit, key=key)
         _refuses_wrong_shapes(stack)

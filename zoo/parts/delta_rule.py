@@ -1,5 +1,6 @@
 """Matrices that are overwritten: the delta rule, one rank-one update a step."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -50,6 +51,10 @@ def overwritten_states(
 
     The states after every step.
     """
+
+    # A state may be of more precision than the inputs; both ways want one.
+    dtype = jnp.result_type(state, *jax.tree.leaves(writes))
+    state, writes = jax.tree.map(lambda x: x.astype(dtype), (state, writes))
 
     def one_by_one(state, writes):
         return scan.sequential(overwritten, state, writes, begin, initial=jnp.zeros_like(state))[1]

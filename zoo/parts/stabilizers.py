@@ -47,6 +47,9 @@ def decaying_maximum(
     what was kept before is to be multiplied, with its derivative in `shift`. It is not positive.
     """
     constant = jax.lax.stop_gradient
+    # What is carried in may be of more precision than the inputs; both ways want one.
+    dtype = jnp.result_type(shift, value, start)
+    shift, value, start = (x.astype(dtype) for x in (shift, value, start))
     start = constant(start)
 
     # Around 10⁶, where float32 has steps of 0.06, a tree rounds in another order than the products

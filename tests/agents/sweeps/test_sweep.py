@@ -149,12 +149,43 @@ def test_a_sweep_is_compared_by_the_runs_that_have_a_value(sweep, capsys, tmp_pa
     assert "epsilon=done" in text and "epsilon=damaged" not in text
 
 
+def test_of_a_sweep_evaluations_are_enough(tmp_path, capsys):
+    """One run has no return of training, as where no episode ended: neither is left out."""
+    write_list(tmp_path, {"longest": [], "short": []})
+    for name, trained in (("longest", "nan"), ("short", "0.5")):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        head = "iteration,env_steps,seed,return,evaluation_return"
+        (folder / "scalars.csv").write_text(f"{head}\n1,10,0,{trained},0.25\n")
+    words = ["compare", str(tmp_path), "--out", str(tmp_path / "a.png")]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "final evaluation_return" in text and "longest" in text and "short" in text
+    assert main([*words, "--metric", "return"]) == 0
+    assert "longest" not in capsys.readouterr().out
+
+
+def test_numbers_of_runs_with_long_names_are_not_broken(tmp_path, capsys):
+    write_list(tmp_path, {f"memory=average,learning_rate=1e-{i}": [] for i in (4, 5)})
+    for i in (4, 5):
+        folder = tmp_path / "runs" / f"memory=average,learning_rate=1e-{i}"
+        folder.mkdir(parents=True)
+        head = "iteration,env_steps,seed,return"
+        (folder / "scalars.csv").write_text(f"{head}\n1,1000000,0,-0.39{i}\n")
+    assert main(["compare", str(tmp_path), "--out", str(tmp_path / "a.png")]) == 0
+    text = capsys.readouterr().out
+    assert all(text.count(f"-0.39{i}") == 5 for i in (4, 5)) and text.count("1,000,000") == 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("sweep status {}", "holds no sweep: there is no sweep.json in it"),
         ("sweep status {} --every 0", r"--every \(=0.0\) must be a number of seconds above 0"),
-        ("compare {}/begun", "no run of the sweep in .*/begun has a value of 'return' yet"),
+        (
+            "compare {}/begun",
+            "no run of the sweep in .*/begun has a value of 'evaluation_return' or 'return'",
+        ),
         ("sweep status {}/other", "sweep.json is no list of a sweep's runs"),
     ],
 )

@@ -3,7 +3,7 @@
 The gradient of a loss of all outputs, float32, episodes of 100 steps in the mean.
 
     python -m benchmarks.matrices --markdown
-    python -m benchmarks.matrices --cells mlstm --times 32 64 1024 --widths 16
+    python -m benchmarks.matrices --cells mlstm --times 32 64 1024 --widths 16 16 16
 """
 
 from dataclasses import dataclass, field, replace

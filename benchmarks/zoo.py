@@ -72,9 +72,12 @@ def hidden_for(name: str, state: int, inputs: int) -> int:
     """
 
     def size(hidden):
-        state = eqx.filter_eval_shape(
-            lambda: zoo.get(name, hidden=hidden, inputs=inputs).init_state()
-        )
+        try:
+            state = eqx.filter_eval_shape(
+                lambda: zoo.get(name, hidden=hidden, inputs=inputs).init_state()
+            )
+        except ValueError:  # too few for it
+            return 0
         return sum(x.size * (1 + jnp.iscomplexobj(x)) for x in jax.tree.leaves(state))
 
     if size(1) == size(state):
@@ -84,6 +87,19 @@ def hidden_for(name: str, state: int, inputs: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if size(middle) >= state else (middle + 1, high)
     return min((h for h in (low - 1, low) if h), key=lambda h: abs(size(h) - state))
+
+
+def learning_step(static: zoo.AbstractMemory) -> Callable:
+    """A step of RTRL for a batch: from its arrays, a carry and inputs to gradient and next carry.
+
+    Without the carry XLA would see that nobody wants the sensitivity, and make none.
+    """
+
+    def loss(arrays, carry, x):
+        new, ys = jax.vmap(eqx.combine(arrays, static).rtrl_step)(carry, x)
+        return jnp.sum(ys**2), new
+
+    return jax.grad(loss, has_aux=True)
 
 
 def row_for(name: str, options: Options, budget: Budget) -> Row:
@@ -110,22 +126,16 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
     def step(arrays, cache, x):
         return jax.vmap(eqx.combine(arrays, fixed).step)(cache, x)
 
-    def rtrl_step(arrays, carry, x):
-        return jax.vmap(eqx.combine(arrays, static).rtrl_step)(carry, x)
-
-    def gradient_of(form):
-        return gradient(lambda *given: form(*given)[1])
-
     steps: dict[str, tuple[Callable, tuple]] = {"step": (step, (stepper, cache, xs[0]))}
     if kept <= options.most:
         carry = state, batched(cell.rtrl_init())
-        steps["rtrl"] = gradient_of(rtrl_step), (arrays, carry, xs[0])
+        steps["rtrl"] = learning_step(static), (arrays, carry, xs[0])
     results = compete(steps, budget=budget)
     for time in options.times:
         given = arrays, state, xs[:time]
         scans = {
             f"forward {time}": (forward, given),
-            f"gradient {time}": (gradient_of(forward), given),
+            f"gradient {time}": (gradient(lambda *given: forward(*given)[1]), given),
         }
         results |= compete(scans, budget=budget)
     row = {

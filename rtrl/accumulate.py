@@ -59,11 +59,12 @@ def accumulate(
     the number of steps is not divisible by `segment`.
     """
     time = scan.check_steps("xs", xs)
+    begin = None if begin is None else jnp.asarray(begin)
     for name, given in (("begin", begin), ("targets", targets)):
         steps = scan.check_steps(name, given) if jax.tree.leaves(given) else time
         if steps != time:
             raise ValueError(f"`{name}` (of {steps} steps) must be of those of `xs`, {time}.")
-    whole = isinstance(segment, int) and not isinstance(segment, bool)
+    whole = hasattr(segment, "__index__") and not isinstance(segment, bool)
     if not whole or segment < 1 or time % segment:
         raise ValueError(
             f"`segment` (={segment}) must be a whole number that divides the number of steps "

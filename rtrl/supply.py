@@ -33,8 +33,8 @@ def supply(
 
     Forward it is the identity on `state`. Backward it hands the cotangent on to `state`, adds the
     cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
-    sensitivity. Whatever is computed from the returned state, by any of JAX's transformations, then
-    has the gradient of the whole past.
+    sensitivity. Whatever is computed from the returned state then has the gradient of the whole
+    past, in forward mode only with `products`.
 
     **Arguments:**
 

@@ -72,7 +72,7 @@ def nonzero(tangents: Any) -> list:
 
     A list.
     """
-    is_zero = lambda t: isinstance(t, SymbolicZero) or t.dtype == jax.dtypes.float0  # noqa: E731
+    is_zero = lambda t: isinstance(t, SymbolicZero) or jnp.result_type(t) == jax.dtypes.float0  # noqa: E731
     return [None if is_zero(t) else t for t in tangents]
 
 

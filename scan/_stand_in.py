@@ -80,8 +80,12 @@ def _lowered_for(platform, *operands, branches, other, types):
 
 def _fitting(branches, types):
     """Functions by platform, but for those that a result is too large for."""
-    size = max(math.prod(shape) for shape, _ in types)
-    return {platform: f for platform, f, most in branches if most is None or size <= most}
+    sizes = [math.prod(shape) for shape, _ in types]
+
+    def fits(most):  # a size that is a symbol, as in an export for any batch, may be any
+        return most is None or all(isinstance(n, int) and n <= most for n in sizes)
+
+    return {platform: f for platform, f, most in branches if fits(most)}
 
 
 def _differentiate(primals, tangents, *, branches, other, types):

@@ -104,5 +104,7 @@ def associative(
 
 
 def _prepend(first, rest: Array, reverse: bool) -> Array:
-    first = jnp.broadcast_to(jnp.asarray(first, rest.dtype), (1, *rest.shape[1:]))
+    dtype = jnp.result_type(first, rest)
+    first, rest = jnp.asarray(first, dtype), rest.astype(dtype)
+    first = jnp.broadcast_to(first, (1, *rest.shape[1:]))
     return jnp.concatenate([rest, first] if reverse else [first, rest])

@@ -175,7 +175,10 @@ def _chunk(state, inputs):
     bad_start = ~jnp.all(jnp.isfinite(state))
     state = jnp.where(bad_start, 0, state)
     bad = jnp.any(same & bad[None], 1) | (from_start[:, 0] & bad_start)
+    if log_decay is not None:  # in half precision a strong decay would hide those behind it
+        log_decay = log_decay.astype(jnp.promote_types(log_decay.dtype, jnp.float32))
     g = None if log_decay is None else jnp.cumsum(log_decay, 0)
+    kept = state.dtype, v.dtype
     since_start = jnp.where(from_start, jnp.ones((), k.dtype) if g is None else jnp.exp(g), 0)
     until_end = jnp.where(to_end, jnp.ones((), k.dtype) if g is None else jnp.exp(g[-1:] - g), 0)
 
@@ -187,7 +190,8 @@ def _chunk(state, inputs):
     reads = reads + _product("ts,sv->tv", jnp.where(same, _decayed(q, k, g), 0), v)
     end = jnp.where(from_start[-1:], since_start[-1][:, None] * state, 0)
     end = end + _product("tk,tv->kv", k * until_end, v)
-    return jnp.where(bad[-1], jnp.nan, end), jnp.where(bad[:, None], jnp.nan, reads)
+    end, reads = jnp.where(bad[-1], jnp.nan, end), jnp.where(bad[:, None], jnp.nan, reads)
+    return end.astype(kept[0]), reads.astype(kept[1])
 
 
 def _finite(*arrays: Array | None) -> Any:

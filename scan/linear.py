@@ -66,6 +66,7 @@ def linear(
     """
     check_method(method, (*METHODS, "kernel"))
     a, b = jnp.asarray(a), jnp.asarray(b)
+    h0 = None if h0 is None else jnp.asarray(h0)
     if b.ndim == 0 or b.shape[0] == 0:
         raise ValueError(f"`b` (shape {b.shape}) must have a time axis of at least one step.")
     features = b.shape[1:]
@@ -91,6 +92,10 @@ def linear(
             )
         begin = match_rank(begin, b)
     a, b = a.astype(dtype), b.astype(dtype)
+    if states is not None and jnp.shape(states) != b.shape:
+        raise ValueError(
+            f"`states` (shape {jnp.shape(states)}) must have the shape of `b` {b.shape}."
+        )
     if b.size == 0:  # no channels
         return b
     if b.shape[0] == 1:
@@ -100,10 +105,6 @@ def linear(
         return (a if a.ndim == b.ndim else a[None]) * h0 + b
     if states is not None:
         known = jax.lax.stop_gradient(jnp.asarray(states, dtype))
-        if known.shape != b.shape:
-            raise ValueError(
-                f"`states` (shape {known.shape}) must have the shape of `b` {b.shape}."
-            )
         return _known(*vary_together(a, b, h0, begin, known), reverse, method)
     return _linear(*vary_together(a, b, h0, begin), reverse, method)
 

@@ -64,8 +64,11 @@ def adjoint(a, h, h0, begin, cotangent, *, reverse: bool):
 
     zeros = jnp.zeros_like(h0)
     inputs = (jnp.arange(last + 1), cotangent, a if varies else None, begin)
-    start = (zeros, None if varies or h is None else zeros)
+    # Halves stop growing at some hundreds of steps.
+    total = jnp.zeros_like(h0, jnp.promote_types(h0.dtype, jnp.float32))
+    start = (zeros, None if varies or h is None else total)
     (d_h0, d_a), (d_b, d_a_varying) = jax.lax.scan(step, start, inputs, reverse=not reverse)
     if h is None:
         return None, d_b, d_h0
-    return d_a_varying if varies else sum_to(d_a, a.shape), d_b, d_h0
+    d_a = d_a_varying if d_a is None else sum_to(d_a, a.shape).astype(a.dtype)
+    return d_a, d_b, d_h0

@@ -177,3 +177,17 @@ def test_the_discount_is_the_environments_own_where_none_is_given():
     assert agents.StreamingTD(**settings).discount_factor == 0.95
     assert agents.StreamingTD(**settings, discount=0.5).discount_factor == 0.5
     assert agents.StreamingTD(memory=MEMORY, env="t_maze").discount_factor == 0.99
+
+
+def test_a_cut_trace_keeps_nothing_of_what_is_not_finite():
+    trace = {"w": jnp.array([[jnp.nan, jnp.inf], [1.0, 2.0]])}
+    np.testing.assert_array_equal(cut_trace(trace, jnp.array([True, False]))["w"], [[0, 0], [1, 2]])
+
+
+def test_steps_are_counted_whatever_the_parameters_are_kept_in():
+    """In bfloat16 a count stops at 256, and the mean square would stay too small for ever."""
+    optimizer = obgd(adaptive=True)
+    parameters = jnp.zeros(2, jnp.bfloat16)
+    advance = jax.jit(lambda s: optimizer.update(jnp.ones((1, 2)), jnp.ones(1), s)[1])
+    state = jax.lax.fori_loop(0, 300, lambda _, s: advance(s), advance(optimizer.init(parameters)))
+    assert state.count == 301

@@ -1,6 +1,7 @@
 """Small changes of a source file, each of which a test should notice."""
 
 import ast
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,7 +32,10 @@ class Mutation:
 
     @property
     def name(self) -> str:
-        return f"{self.file}:{self.line}: {self.kind}: {_short(self.old)} -> {_short(self.new)}"
+        change = f"{_short(self.old)} -> {_short(self.new)}"
+        # Several of one line may look alike.
+        mark = f"{self.begin}-{self.end}-{zlib.crc32(self.new.encode()):08x}"
+        return f"{self.file}:{self.line}: {self.kind}: {change} [{mark}]"
 
     def apply(self, source: bytes) -> bytes:
         return source[: self.begin] + self.new.encode() + source[self.end :]

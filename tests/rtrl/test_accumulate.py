@@ -126,6 +126,18 @@ def test_an_indivisible_segment_is_named(segment):
         rtrl.accumulate(loss_of_step, memory, carry, xs, targets=weights, segment=segment)
 
 
+def test_whole_numbers_of_numpy_and_lists_of_flags_are_taken(unhooked):
+    memory, carry, xs, weights = forms.problem(RTU, 0)
+
+    def run(begin, segment):
+        options = {"targets": weights, "segment": segment}
+        return rtrl.accumulate(loss_of_step, memory, carry, xs, begin, **options)[:2]
+
+    begin = [number == 5 for number in range(len(xs))]
+    expected = run(jnp.asarray(begin), 4)
+    jax.tree.map(np.testing.assert_array_equal, run(begin, np.int64(4)), expected)
+
+
 # Memory, as XLA plans it
 
 

@@ -133,3 +133,8 @@ def test_without_begin(reverse):
 def test_a_begin_of_another_length_is_named():
     with pytest.raises(ValueError, match=r"`begin` \(shape \(2,\)\) must have the shape \(3,\)"):
         scan.associative(jnp.add, jnp.ones(3), jnp.zeros(2, bool))
+
+
+def test_an_initial_value_is_not_cut_to_the_elements_type():
+    got = scan.associative(jnp.add, jnp.arange(3), initial=0.5)
+    np.testing.assert_array_equal(got, [0.5, 1.5, 3.5])

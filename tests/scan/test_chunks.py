@@ -115,3 +115,12 @@ def test_shapes_that_do_not_fit_are_named(unhooked):
         operands = {"queries": q, "keys": q, "values": v, "rates": rates, "state": state}
         with pytest.raises(ValueError, match=re.escape(f"`{name}` (shape {rule}")):
             scan.delta_rule(**operands | changed)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_strong_decay_hides_none_behind_it_in_half_precision(dtype):
+    one, k = jnp.ones((16, 1), dtype), jnp.zeros((16, 1), dtype).at[0].set(1)
+    decay = jnp.full((16, 1), -0.02, dtype).at[0].set(-8)
+    state, reads = scan.outer_products(one, k, one, jnp.zeros((1, 1), dtype), decay)
+    assert state.dtype == reads.dtype == dtype
+    np.testing.assert_allclose(state.astype(float), np.exp(-0.3), rtol=0.01)

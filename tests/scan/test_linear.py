@@ -121,10 +121,42 @@ def test_a_nan_does_not_survive_a_reset(method):
         h = scan.linear(a, b, h0, begin, method=method)
         return jnp.sum(h[5:]), h
 
-    gradients, h = jax.jit(jax.grad(total, argnums=(1, 2), has_aux=True))(a, b, h0)
+    (d_a, *gradients), h = jax.jit(jax.grad(total, (0, 1, 2), has_aux=True))(a, b, h0)
     assert jnp.all(jnp.isnan(h[2:5])) and jnp.all(jnp.isfinite(h[5:]))
     assert all(jnp.all(jnp.isfinite(g)) for g in gradients)
     assert jnp.all(gradients[0][:5] == 0) and jnp.all(gradients[1] == 0)
+    # Before the border it is zero times NaN; at it and behind there is none.
+    assert jnp.all(jnp.isfinite(d_a[5:]))
+
+
+@pytest.mark.parametrize("method", ["sequential", "associative"])
+def test_the_gradient_of_a_constant_grows_in_half_precision_too(method):
+    b = jnp.ones((2000, 2), jnp.bfloat16)
+
+    def total(a):
+        return jnp.sum(scan.linear(a, b, method=method), dtype=jnp.float32)
+
+    gradient = jax.jit(jax.grad(total))(jnp.full(2, 0.5, jnp.bfloat16))
+    np.testing.assert_allclose(gradient.astype(float), 8000, rtol=0.01)  # Σ_t Σ_k k a^(k-1)
+
+
+def test_it_is_exported_for_any_batch(unhooked):
+    (batch,) = jax.export.symbolic_shape("batch")
+    xs = jax.ShapeDtypeStruct((5, batch, 3), jnp.float32)
+    solve = jax.jit(lambda b: scan.linear(jnp.full(3, 0.5, b.dtype), b))
+    for platform in ("cpu", "cuda"):
+        exported = jax.export.export(solve, platforms=(platform,))(xs)
+        assert exported.out_avals[0].shape == xs.shape
+    exported = jax.export.export(solve)(xs)
+    got = exported.call(jnp.ones((5, 2, 3), jnp.float32))
+    np.testing.assert_allclose(got[-1], 1.9375)
+
+
+def test_lists_are_arrays_and_states_are_checked_at_one_step_too(unhooked):
+    h = scan.linear([0.5, 0.5], [[1.0, 1.0]], [2.0, 4.0])
+    np.testing.assert_array_equal(h, [[2.0, 3.0]])
+    with pytest.raises(ValueError, match=r"`states` \(shape \(7, 2\)\) must have the shape of `b`"):
+        scan.linear(jnp.ones(2), jnp.ones((1, 2)), states=jnp.ones((7, 2)))
 
 
 SHAPES = [(), (3,), (1, 3), (2, 3), (1, 1, 3), (6, 1, 3), (6, 2, 1), (6, 1, 1)]

@@ -235,3 +235,11 @@ def test_blocks_are_a_python_loop(width, reverse, begin, platform):
 def test_bad_input_is_named(state, options, message):
     with pytest.raises(ValueError, match=message):
         scan.nonlinear(lambda p, h, x: h, (), state, XS, **options)
+
+
+def test_forward_mode_takes_numbers_of_python():
+    def total(p):
+        return jnp.sum(scan.nonlinear(lambda p, s, x: p * s + x, p, jnp.zeros(1), jnp.ones((3, 1))))
+
+    # 1 + (p + 1) + (p² + p + 1), whose slope is 2 + 2p.
+    assert jax.jvp(total, (0.5,), (1.0,)) == (4.25, 3.0)

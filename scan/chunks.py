@@ -175,10 +175,9 @@ def _chunk(state, inputs):
     bad_start = ~jnp.all(jnp.isfinite(state))
     state = jnp.where(bad_start, 0, state)
     bad = jnp.any(same & bad[None], 1) | (from_start[:, 0] & bad_start)
+    kept, g = (state.dtype, v.dtype), None
     if log_decay is not None:  # in half precision a strong decay would hide those behind it
-        log_decay = log_decay.astype(jnp.promote_types(log_decay.dtype, jnp.float32))
-    g = None if log_decay is None else jnp.cumsum(log_decay, 0)
-    kept = state.dtype, v.dtype
+        g = jnp.cumsum(log_decay, 0, dtype=jnp.promote_types(log_decay.dtype, jnp.float32))
     since_start = jnp.where(from_start, jnp.ones((), k.dtype) if g is None else jnp.exp(g), 0)
     until_end = jnp.where(to_end, jnp.ones((), k.dtype) if g is None else jnp.exp(g[-1:] - g), 0)
 

@@ -219,10 +219,9 @@ class AbstractMemory(eqx.Module):
     def check_state(self, state: State) -> None:
         """Raise `ValueError` for a state that is not built like that of `init_state`."""
         expected = jax.eval_shape(self.init_state)
-        if jax.tree.structure(state) == jax.tree.structure(expected):
-            shapes = [jax.tree.map(jnp.shape, jax.tree.leaves(x)) for x in (state, expected)]
-            if shapes[0] == shapes[1]:
-                return
+        built = lambda x: (jax.tree.structure(x), [jnp.shape(leaf) for leaf in jax.tree.leaves(x)])  # noqa: E731
+        if built(state) == built(expected):
+            return
         given, wanted = (
             jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", x)
             for x in (state, expected)

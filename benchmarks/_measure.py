@@ -108,14 +108,14 @@ def compete(
             for name, (seconds, program) in zip(names, found, strict=True):
                 compiled[name] = program
                 compile_seconds[name].append(seconds)
-        with _device_alone():
+        with device_alone():
             timed = {n: _Timed(compiled[n], arguments) for n, (_, arguments) in candidates.items()}
         short = [n for n in candidates if not _on_cpu() and timed[n].seconds < _SHORT]
         several = {n: (_several(candidates[n][0]), _copies(candidates[n][1])) for n in short}
         found = dict(
             zip(short, pool.map(lambda name: _compile(*several[name]), short), strict=True)
         )
-    with _device_alone():
+    with device_alone():
         for name, (_, program) in found.items():
             timed[name] = _Timed(program, several[name][1], runs=_TIMES)
         rounds = {name: t.rounds(budget) for name, t in timed.items()}
@@ -172,7 +172,7 @@ class _Timed:
         return math.ceil(min(max(wanted, budget.least), budget.most))
 
 
-def _device_alone() -> contextlib.AbstractContextManager:
+def device_alone() -> contextlib.AbstractContextManager:
     """While this lasts no other process of `benchmarks.all` runs what it measures."""
     path = os.environ.get(LOCK)
     return filelock.FileLock(path) if path else contextlib.nullcontext()

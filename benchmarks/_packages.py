@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from agents.envs import BraxEnvironment
 from agents.envs.bridges.adapter import gymnax_settings
+from benchmarks._measure import device_alone
 
 MINIGRID = {"MemoryS7": "MiniGrid-MemoryS7-v0", "RedBlueDoors-8x8": "MiniGrid-RedBlueDoors-8x8-v0"}
 """Names of the package minigrid."""
@@ -68,7 +69,7 @@ def steps_per_second(make: Callable[[], Any], seconds: float) -> float:
 
     **Returns:** steps per second. The actions are drawn beforehand.
     """
-    with _quiet():
+    with _quiet(), device_alone():
         env = make()
         env.action_space.seed(0)
         actions = [env.action_space.sample() for _ in range(64)]

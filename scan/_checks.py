@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+_COUPLINGS = ("units", "dense")
+
 
 def check_begin(begin: Any, time: int | None = None) -> Array:
     """`begin` as an array; `TypeError` where it is not of booleans, `ValueError` where it has not
@@ -25,9 +27,87 @@ def check_begin(begin: Any, time: int | None = None) -> Array:
 
 
 def check_steps(name: str, xs: PyTree) -> int:
-    """The number of steps of a sequence, or `ValueError` where there are none."""
+    """The number of steps of a sequence, or `ValueError` where there are none, or several."""
     shapes = [jnp.shape(x) for x in jax.tree.leaves(xs)]
     if not shapes or any(len(shape) == 0 or shape[0] == 0 for shape in shapes):
         found = f"shape {shapes[0]}" if len(shapes) == 1 else f"shapes {shapes}"
         raise ValueError(f"`{name}` ({found}) must have a time axis of at least one step.")
+    if len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(f"`{name}` (shapes {shapes}) must have one number of steps in all leaves.")
     return shapes[0][0]
+
+
+def check_initial(initial: PyTree, state: PyTree) -> None:
+    """`ValueError` where a state cannot be replaced by what is given as its initial value."""
+    if initial is None:
+        raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
+    given, wanted = map(_built, (initial, state))
+    if given != wanted:
+        given, wanted = (jax.tree.unflatten(*built) for built in (given, wanted))
+        raise ValueError(f"`initial` (shape {given}) must be built like `state` (shape {wanted}).")
+
+
+def check_states(states: PyTree, state: PyTree, time: int) -> None:
+    """`ValueError` where known states are not those of all steps."""
+    known = check_steps("states", states)
+    if known != time:
+        raise ValueError(f"`states` (of {known} steps) must be those of all {time}.")
+    given, wanted = _built(jax.tree.map(lambda x: x[0], states)), _built(state)
+    if given != wanted:
+        given, wanted = (jax.tree.unflatten(*built) for built in (given, wanted))
+        raise ValueError(f"`states` (each of shape {given}) must be built like `state` ({wanted}).")
+
+
+def check_recurrence(
+    state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str, states: PyTree = None
+) -> tuple[PyTree, Array | None]:
+    """Check what `nonlinear` and `newton` are given.
+
+    **Arguments:**
+
+    - `state`, `xs`, `begin`, `initial`, `coupling`, `states`: as given.
+
+    **Returns:**
+
+    `(state, begin)` as arrays; `begin` may be `None`.
+
+    **Raises:**
+
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
+    """
+    time = check_steps("xs", xs)
+    if coupling not in _COUPLINGS:
+        raise ValueError(f"`coupling` (={coupling!r}) must be one of {', '.join(_COUPLINGS)}.")
+    state = jax.tree.map(jnp.asarray, state)
+    leaves = jax.tree.leaves(state)
+    kinds = {(leaf.shape, leaf.dtype) for leaf in leaves}
+    if coupling == "units" and len(kinds) > 1:
+        found = ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves)
+        raise ValueError(
+            f"`state` has leaves {found}: `coupling='units'` needs one shape and one dtype."
+        )
+    if any(jnp.iscomplexobj(leaf) for leaf in leaves):
+        raise ValueError("`state` has a complex leaf: give its real and imaginary part.")
+    if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
+        raise ValueError(f"`state` has leaves of {[str(h.dtype) for h in leaves]}: give real ones.")
+    if begin is not None:
+        begin = check_begin(begin, time)
+        check_initial(initial, state)
+    if states is not None:
+        check_states(states, state, time)
+    return state, begin
+
+
+def check_update(end: PyTree, state: PyTree) -> None:
+    """`ValueError` where what an update returns cannot be the next state."""
+    types = [[jnp.result_type(leaf) for leaf in jax.tree.leaves(x)] for x in (end, state)]
+    if _built(end) != _built(state) or types[0] != types[1]:
+        given, wanted = (
+            jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", x)
+            for x in (end, state)
+        )
+        raise ValueError(f"`update` returns {given}: it must return what `state` is, {wanted}.")
+
+
+def _built(tree: PyTree) -> tuple[Any, list]:
+    return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]

@@ -34,18 +34,27 @@ def blocks(
 
     **Returns:**
 
-    `h`, shape `[time, *units, k]`.
+    `h`, shape `[time, *units, k]`, in the promoted dtype of `a`, `b` and `h0`.
 
     **Raises:**
 
-    `ValueError` for an empty time axis, `TypeError` for a `begin` that is not boolean.
+    `ValueError` for an empty time axis and shapes that do not fit, `TypeError` for a `begin` that
+    is not boolean.
     """
     time = check_steps("b", b)
+    if b.ndim < 2 or a.shape != (*b.shape, b.shape[-1]) or h0.shape != b.shape[1:]:
+        raise ValueError(
+            f"`a` (shape {a.shape}), `b` (shape {b.shape}) and `h0` (shape {h0.shape}) must have "
+            "the shapes [time, *units, k, k], [time, *units, k] and [*units, k]."
+        )
     if begin is not None:
         begin = check_begin(begin, time)
     if b.shape[-1] == 1:
         # Elementwise: with an adjoint of its own, and no matrices in the tree.
         return linear(a[..., 0, 0], b[..., 0], h0[..., 0], begin, reverse=reverse)[..., None]
+
+    dtype = jnp.result_type(a, b, h0)
+    a, b, h0 = a.astype(dtype), b.astype(dtype), h0.astype(dtype)
 
     def in_a_loop(a, b, h0, begin):
         def step(h, inputs):

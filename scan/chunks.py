@@ -129,6 +129,8 @@ def _by_heads(q, k, v, rates, state, log_decay, begin, length):
 
 
 def _check_shapes(q, k, v, rates, state, log_decay):
+    if k.ndim < 2:
+        raise ValueError(f"`keys` (shape {k.shape}) must have an axis of keys behind that of time.")
     steps, width = k.shape[:-1], k.shape[-1]
     allowed = [
         ("queries", q, [k.shape]),

@@ -9,11 +9,12 @@ import jax.flatten_util
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
+from scan._checks import check_recurrence
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.linear import linear
-from scan.nonlinear import check_recurrence, nonlinear, states_before
+from scan.nonlinear import as_program, nonlinear, states_before
 from scan.sequential import reset
 
 
@@ -67,9 +68,10 @@ def newton(
     - `xs`: inputs, every leaf with a leading time axis.
     - `begin`: shape `[time]`; where true, the state is replaced by `initial`, a constant.
     - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
-    - `coupling`: `"units"` where the state's leaves have one shape and no unit acts on another: the
-      Jacobian is exact, in blocks as wide as there are leaves (DEER). `"dense"` for any other: the
-      iterations use the Jacobian's diagonal (quasi-DEER) and more of them are needed.
+    - `coupling`: `"units"` where the state's leaves have one shape and dtype and no unit acts on
+      another: the Jacobian is exact, in blocks as wide as there are leaves (DEER). `"dense"` for
+      any other: the iterations use the Jacobian's diagonal (quasi-DEER) and more of them are
+      needed.
     - `tolerance`: the largest step of the recurrence that counts as none, relative to the largest
       state above 1; by default a hundred units of rounding, two in half precision.
     - `max_iterations`: after which the loop takes over.
@@ -87,7 +89,7 @@ def newton(
     Sources: *Parallelizing non-linear sequential models over the sequence length*, Lim et al.
     (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).
     """
-    begin = check_recurrence(state, xs, begin, initial, coupling)
+    state, begin = check_recurrence(state, xs, begin, initial, coupling)
     if not 0 <= damping < 1:
         raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
     if max_iterations < 1:
@@ -98,6 +100,7 @@ def newton(
         tolerance = (100 if numbers.bits > 16 else 2) * float(numbers.eps)
     options = _Options(coupling, tolerance, max_iterations, damping)
     xs = jax.tree.map(jnp.asarray, xs)
+    update, parameters = as_program(update, parameters, state, xs)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
     constants = jax.lax.stop_gradient((parameters, state, xs, begin, initial))

@@ -1,7 +1,8 @@
 """Nonlinear recurrences: one step after another, and the derivatives of the states they have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from itertools import compress
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array, Bool, PyTree
 
-from scan._checks import check_begin, check_steps
+from scan._checks import check_recurrence, check_update
 from scan._linear_map import linear_map, nonzero
 from scan._platform import loop_or_tree
 from scan._varying import vary_together
@@ -17,7 +18,7 @@ from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.sequential import reset, sequential
 
-_COUPLINGS = ("units", "dense")
+_CALLS = ("jit", "pjit", "checkpoint", "remat", "remat2")
 
 
 def nonlinear(
@@ -47,7 +48,8 @@ def nonlinear(
     - `xs`: inputs, every leaf with a leading time axis.
     - `begin`: shape `[time]`; where true, the state is replaced by `initial`, a constant.
     - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
-    - `coupling`: `"units"` where the state's leaves have one shape and no unit acts on another.
+    - `coupling`: `"units"` where the state's leaves have one shape and dtype and no unit acts on
+      another.
       `"dense"` for any other: derivatives then go step by step, and `scan.sequential` is as fast,
       unless the states are known.
     - `states`: the states, where they are known, from another method or another call.
@@ -60,7 +62,7 @@ def nonlinear(
 
     `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
-    begin = check_recurrence(state, xs, begin, initial, coupling, states)
+    state, begin = check_recurrence(state, xs, begin, initial, coupling, states)
     initial = None if begin is None else jax.lax.stop_gradient(initial)
     parameters, state, xs, begin, initial, states = vary_together(
         parameters, state, xs, begin, initial, states
@@ -74,44 +76,6 @@ def nonlinear(
     return _solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
-def check_recurrence(
-    state: PyTree, xs: PyTree, begin: Any, initial: PyTree, coupling: str, states: PyTree = None
-) -> Array | None:
-    """Check what `nonlinear` and `newton` are given.
-
-    **Arguments:**
-
-    - `state`, `xs`, `begin`, `initial`, `coupling`, `states`: as given.
-
-    **Returns:**
-
-    `begin` as an array, or `None`.
-
-    **Raises:**
-
-    `ValueError` or `TypeError` naming the argument, its value and the rule.
-    """
-    time = check_steps("xs", xs)
-    if coupling not in _COUPLINGS:
-        raise ValueError(f"`coupling` (={coupling!r}) must be one of {', '.join(_COUPLINGS)}.")
-    if begin is not None:
-        begin = check_begin(begin, time)
-        if initial is None:
-            raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
-    known = time if states is None else check_steps("states", states)
-    if known != time:
-        raise ValueError(f"`states` (of {known} steps) must be those of all {time}.")
-    leaves = jax.tree.leaves(state)
-    shapes = [leaf.shape for leaf in leaves]
-    if coupling == "units" and len(set(shapes)) > 1:
-        raise ValueError(f"`state` has leaves of shapes {shapes}: `coupling='units'` needs one.")
-    if any(jnp.iscomplexobj(leaf) for leaf in leaves):
-        raise ValueError("`state` has a complex leaf: give its real and imaginary part.")
-    if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
-        raise ValueError(f"`state` has leaves of {[str(h.dtype) for h in leaves]}: give real ones.")
-    return begin
-
-
 def needed(program: Jaxpr) -> list[bool]:
     """Which inputs of a traced program its results depend on.
 
@@ -123,11 +87,24 @@ def needed(program: Jaxpr) -> list[bool]:
 
     A boolean for each of its inputs.
     """
+    return _needed(program, program.outvars)
+
+
+def _needed(program: Jaxpr, results: Sequence[Any]) -> list[bool]:
     variables = lambda atoms: {v for v in atoms if not isinstance(v, Literal)}  # noqa: E731
-    used = variables(program.outvars)
+    used = variables(results)
     for equation in reversed(program.eqns):
-        if not used.isdisjoint(equation.outvars):
-            used |= variables(equation.invars)
+        if used.isdisjoint(equation.outvars):
+            continue
+        inputs = equation.invars
+        # A function in a `jit` or a `checkpoint` of its own is one equation with all its arguments.
+        if equation.primitive.name in _CALLS:
+            called = equation.params["jaxpr"]
+            called = called.jaxpr if isinstance(called, ClosedJaxpr) else called
+            wanted = [v in used for v in equation.outvars]
+            flags = _needed(called, list(compress(called.outvars, wanted)))
+            inputs = list(compress(inputs, flags))
+        used |= variables(inputs)
     return [v in used for v in program.invars]
 
 
@@ -148,6 +125,10 @@ def as_program(
     **Returns:**
 
     `(step, parameters)`: `step(parameters, state, x) -> state`, and a list of arrays.
+
+    **Raises:**
+
+    `ValueError` where the update returns no such state.
     """
     leaves, treedef = jax.tree.flatten(parameters)
     # `x` by its type: a slice of `xs` would be a part of the caller's program for nothing.
@@ -155,6 +136,7 @@ def as_program(
     traced, out = jax.make_jaxpr(
         lambda leaves, *rest: update(treedef.unflatten(leaves), *rest), return_shape=True
     )(leaves, state, x)
+    check_update(out, state)
     flags = needed(traced.jaxpr)[: len(leaves)]
     used = [leaf for flag, leaf in zip(flags, leaves, strict=True) if flag]
     unused = [

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
-from scan._checks import check_begin, check_steps
+from scan._checks import check_begin, check_initial, check_steps
 from scan._varying import vary_as_carried
 
 
@@ -69,14 +69,14 @@ def sequential(
 
     **Raises:**
 
-    `ValueError` where there are no steps, when `begin` is given without `initial`, or not for each
-    step; `TypeError` when it is not boolean.
+    `ValueError` where there are no steps, or not as many in all leaves, when `begin` is given
+    without an `initial` built like `state`, or not for each step; `TypeError` when it is not
+    boolean.
     """
     time = check_steps("xs", xs)
     if begin is not None:
         begin = check_begin(begin, time)
-        if initial is None:
-            raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
+        check_initial(initial, state)
 
     def step(carry, inputs):
         x, begin_t = inputs

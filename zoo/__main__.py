@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import inspect
 import json
 import math
 import os
@@ -98,7 +99,13 @@ def _maker(name: str, chosen: Sequence[str]) -> Callable[..., Any]:
     for taken in ("inputs", "hidden", "key"):
         if taken in settings:
             raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
-    return partial(make_by_name(name), **settings)
+    make = make_by_name(name)
+    arguments = inspect.signature(make).parameters.values()
+    known = [a.name for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
+    for option in settings:
+        if option not in known and all(a.kind != a.VAR_KEYWORD for a in arguments):
+            raise ValueError(f"`option` (={option!r}) must be one of {name}'s: {', '.join(known)}.")
+    return partial(make, **settings)
 
 
 def _check_sizes(name: str, make: Callable[..., Any], sizes: dict[str, int]) -> None:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
+from agents.acting.contract import check_first, check_next
 from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.networks.spaces import clipped
@@ -82,6 +83,7 @@ class Actor(eqx.Module):
         keys = jax.random.split(key, envs)
         reset = on_each_device(lambda _, keys: mapped(self.env.reset, (0, None))(keys, self.params))
         observation, env_state = reset((), keys)
+        check_first(self.env, self.params, observation)
         space = self.env.action_space(self.params)
         action = jnp.zeros((envs, *space.shape), space.dtype)
         memory = side_by_side(behavior.init_state(), envs)
@@ -151,6 +153,8 @@ class Actor(eqx.Module):
         observation, env_state, reward, terminated, truncated, info = step(
             (), keys, state.env_state, taken
         )
+        before, after = (state.observation, state.env_state), (observation, env_state)
+        check_next(self.env, before, after, (reward, terminated, truncated))
         reward = reward.astype(jnp.float32)
         final = Inputs(
             info["final_observation"], action, reward, jnp.zeros(state.begin.shape, bool)

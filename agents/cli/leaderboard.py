@@ -53,7 +53,7 @@ class Leaderboard(CompilingCommand):
         from agents.experiments.results import RESULTS
         from agents.experiments.runner import check_known
 
-        if self.action == "show":
+        if self.action != "run":
             self._refuse("memories")
         if self.action != "add":
             self._refuse("label", "memory", "memory_options", "hidden", "gradient")

@@ -45,6 +45,11 @@ class SweepStatus(Command):
                 # In this order: what ends in the meantime is seen as it is at its end.
                 goes_on = has_writer(self.folder)
                 seen = _look(self.folder, self.metric, seen)
+                logged = {name: None for run in seen.values() for name in run.metrics}
+                if logged and self.metric not in logged:
+                    raise ValueError(
+                        f"--metric (={self.metric!r}) must be one of {', '.join(logged)}"
+                    )
                 live.update(_drawn(seen, self.metric), refresh=True)
                 trained = any(run.state in ("compiling", "training") for run in seen.values())
                 if self.once or not (goes_on or trained):
@@ -63,6 +68,7 @@ class _Row(NamedTuple):
     planned: int | None = None
     value: float = float("nan")
     begun: int | None = None  # when its last training began, in nanoseconds
+    metrics: tuple[str, ...] = ()  # the names of those that are logged
 
 
 def _look(folder: Path, metric: str, before: Mapping[str, _Row]) -> dict[str, _Row]:
@@ -118,7 +124,8 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
         value = float(run.scalars.last(metric).mean())
     except ValueError:  # it has no value of the metric yet
         value = float("nan")
-    return _Row(state, int(run.scalars.env_steps[-1]), planned, value, begun)
+    steps, metrics = int(run.scalars.env_steps[-1]), tuple(run.scalars.metrics)
+    return _Row(state, steps, planned, value, begun, metrics)
 
 
 def _drawn(seen: Mapping[str, _Row], metric: str) -> "Group":

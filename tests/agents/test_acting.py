@@ -23,6 +23,7 @@ from agents.acting import (
 from agents.acting.episodes import play
 from agents.networks import actor_critic
 from tests.agents.tasks import Spans, Tape
+from tests.envs.walk import Walk
 from tests.zoo.forms import assert_close
 
 KEY = jax.random.key(0)
@@ -53,6 +54,66 @@ def collected(env, params=None, envs=2, length=12, **options):
         return actor.collect(behavior, state, length=length, key=KEY, **options)
 
     return run()
+
+
+class Breaking(Walk):
+    """Its steps, or its space, are not what they have to be."""
+
+    def __init__(self, space=None, form="vector", **change):
+        super().__init__(form)
+        self.space, self.change = space, change
+
+    def observation_space(self, params):
+        return super().observation_space(params) if self.space is None else self.space
+
+    def step(self, key, state, action, params=None):
+        observation, state, reward, terminated, truncated, info = super().step(
+            key, state, action, params
+        )
+        out = {"observation": observation, "state": state, "reward": reward}
+        out |= {"terminated": terminated, "truncated": truncated}
+        return *(self.change.get(name, lambda x: x)(x) for name, x in out.items()), info
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (
+            Breaking(spaces.Box(0, 1, (4,))),
+            r"observation of shape \(3,\); `observation_space` says shape \(4",
+        ),
+        (Breaking(spaces.Discrete(4)), r"observation of shape \(3,\); .* says shape \(\)"),
+        (
+            Breaking(spaces.Dict({"sign": spaces.Discrete(2)}), "parts"),
+            r"observation of parts \['at', 'sign'\]; .* has parts \['sign'\]",
+        ),
+        (
+            Breaking(spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]), "vector"),
+            r"observation of shape \(3,\); .* has parts \[0, 1\]",
+        ),
+        (
+            Breaking(spaces.Dict({"sign": spaces.Discrete(2), "at": spaces.Discrete(3)}), "parts"),
+            r"observation\['at'\] of shape \(3,\); `observation_space` says shape \(\)",
+        ),
+        (
+            Breaking(observation=lambda x: x.astype(jnp.int32)),
+            r"`step` returns observation as int32\[3\], `reset` as float32\[3\]",
+        ),
+        (
+            Breaking(state=lambda s: s.replace(time=s.time.astype(jnp.float32))),
+            r"`step` returns state\.time as float32\[\], `reset` as int32\[\]",
+        ),
+        (Breaking(state=lambda s: (s, s)), "`step` returns a state of .*, `reset` one of"),
+        (Breaking(reward=lambda r: r[None]), r"returns reward as float32\[1\], not one number"),
+        (
+            Breaking(terminated=lambda x: x.astype(jnp.int32)),
+            r"returns terminated as int32\[\], not a boolean",
+        ),
+    ],
+)
+def test_an_environment_that_breaks_its_contract_is_told_where(env, message):
+    with pytest.raises((ValueError, TypeError), match=rf"`env` \(=Breaking\): .*{message}"):
+        collected(env)
 
 
 @pytest.mark.parametrize(

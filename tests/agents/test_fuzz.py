@@ -1,11 +1,10 @@
 """Random wrong values for random settings: every error is ours and names the setting.
 
-`FUZZ=2000 pytest tests/agents/test_fuzz.py` draws more.
+`HYPOTHESIS_PROFILE=thorough pytest tests/agents/test_fuzz.py` draws ten times as many.
 """
 
 import dataclasses
 import inspect
-import os
 import re
 import traceback
 from pathlib import Path
@@ -86,7 +85,7 @@ def constructions(draw):
     return name, setting, lambda **options: envs.make(name, **options), {}, draw(WRONG)
 
 
-@hypothesis.settings(max_examples=int(os.environ.get("FUZZ", "60")))
+@hypothesis.settings(max_examples=6 * hypothesis.settings.default.max_examples)
 @hypothesis.given(constructions())
 def test_every_error_is_ours_and_names_the_setting(unhooked, construction):
     name, setting, make, given, wrong = construction

@@ -174,6 +174,7 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
         (["show", "--out", str(tmp_path / "none"), "--scale", "quick"], "the board is empty"),
         (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
         (["show", "--memories", "gru"], "--memories has no meaning with `show`"),
+        (["add", "--memories", "gru"], "--memories has no meaning with `add`"),
         (["show", "--hidden", "32"], "--hidden has no meaning with `show`"),
         (["run", "--gradient", "rtrl"], "--gradient has no meaning with `run`"),
         (["show", "--out", str(tmp_path), "--tasks", "b"], "--tasks (='b') must be one of a"),

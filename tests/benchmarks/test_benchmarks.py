@@ -407,10 +407,10 @@ def test_a_short_program_of_a_gpu_stands_several_times_in_one(float32, monkeypat
 
 def test_processes_measure_in_turn(tmp_path, monkeypatch):
     path = str(tmp_path / "lock")
-    with _measure._device_alone():
+    with _measure.device_alone():
         pass  # nobody is beside this one
     monkeypatch.setenv(_measure.LOCK, path)
-    with _measure._device_alone(), pytest.raises(filelock.Timeout):
+    with _measure.device_alone(), pytest.raises(filelock.Timeout):
         filelock.FileLock(path).acquire(timeout=0)
 
 

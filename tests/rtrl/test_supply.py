@@ -93,10 +93,12 @@ def test_under_vmap():
     assert_close(own, stacked)
 
 
-def test_parameters_without_a_sensitivity_get_none():
-    """Readouts, integers and functions may sit in the same pytree."""
+@pytest.mark.parametrize("wrap", [lambda f: f, eqx.filter_jit, eqx.filter_checkpoint])
+def test_parameters_without_a_sensitivity_get_none(wrap):
+    """Readouts, integers and functions may sit in the same pytree, also as arguments of a `jit`."""
     p = {**parameters(), "readout": jnp.ones(7), "n": 3, "f": jnp.tanh}
 
+    @wrap
     def update(p, h, x):
         return jnp.tanh(p["a"] * h + p["w"] @ x) * p["n"]
 

@@ -1,5 +1,6 @@
-"""What every scan refuses: no steps, and borders that are not boolean."""
+"""What every scan refuses: no steps, borders that are not boolean, shapes that do not fit."""
 
+import jax
 import jax.numpy as jnp
 import jaxtyping
 import pytest
@@ -62,10 +63,57 @@ def test_borders_of_other_steps_are_named(name, unchecked):
             SCANS[name][1](jnp.ones((2, 3)), jnp.zeros(shape, bool))
 
 
+BEGIN = jnp.zeros(2, bool)
+NONLINEAR = {
+    "nonlinear": scan.nonlinear,
+    "newton": lambda *a, **options: scan.newton(*a, **options)[0],
+}
+
+
+@pytest.mark.parametrize("name", ["sequential", *NONLINEAR])
+def test_leaves_of_other_lengths_and_other_initial_values_are_named(name):
+    run = {"sequential": lambda update, _, *a, **k: scan.sequential(jnp.add, *a, **k), **NONLINEAR}
+    run, xs = run[name], jnp.ones((2, 3))
+    with pytest.raises(ValueError, match=r"`xs` \(shapes .*\) must have one number of steps in"):
+        run(add, (), ZEROS, (xs, jnp.ones(3)))
+    for initial in (jnp.zeros(2), (ZEROS,)):
+        with pytest.raises(ValueError, match=r"`initial` \(shape .*\) must be built like `state`"):
+            run(add, (), ZEROS, xs, BEGIN, initial=initial)
+    with pytest.raises(ValueError, match=r"`initial` \(=None\) must be given with `begin`"):
+        run(add, (), ZEROS, xs, BEGIN)
+
+
+@pytest.mark.parametrize("run", NONLINEAR.values(), ids=NONLINEAR)
+def test_a_state_and_its_update_fit(run):
+    xs = jnp.ones((2, 3))
+    for update, returned in (
+        (lambda p, h, x: (h + x).astype("float32"), r"float32\[3\]"),
+        (lambda p, h, x: h[:2] + x[:2], r"float64\[2\]"),
+        (lambda p, h, x: (h, x), "float64"),
+    ):
+        with pytest.raises(ValueError, match=rf"`update` returns .*{returned}.*: it must return"):
+            run(update, (), ZEROS, xs)
+    with pytest.raises(ValueError, match=r"float32\[3\], float64\[3\]: `coupling='units'` needs"):
+        run(lambda p, h, x: h, (), (ZEROS.astype("float32"), ZEROS), xs)
+    # A number is a state, too.
+    assert run(add, (), 0.5, xs[:, 0]).tolist() == [1.5, 2.5]
+
+
+def test_blocks_and_keys_of_other_shapes_are_named(unchecked):
+    a, b, h0 = jnp.zeros((2, 3, 2, 2)), jnp.zeros((2, 3, 2)), jnp.zeros((3, 2))
+    for wrong in ((a[..., :1], b, h0), (a, b[0, 0], h0), (a, b, h0[:1]), (a[:1], b, h0)):
+        with pytest.raises(ValueError, match=r"must have the shapes \[time, \*units, k, k\], "):
+            jax.eval_shape(scan.blocks, *wrong)
+    with pytest.raises(ValueError, match=r"`keys` \(shape \(3,\)\) must have an axis of keys"):
+        scan.outer_products(ZEROS, ZEROS, ZEROS, jnp.zeros((3, 3)))
+
+
 def test_known_states_are_those_of_all_steps():
     xs = jnp.ones((3, 3))
     with pytest.raises(ValueError, match=r"`states` \(of 2 steps\) must be those of all 3"):
         scan.nonlinear(add, (), ZEROS, xs, states=xs[:2])
+    with pytest.raises(ValueError, match=r"`states` \(each of shape \(2,\)\) must be built like"):
+        scan.nonlinear(add, (), ZEROS, xs, states=xs[:, :2])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])

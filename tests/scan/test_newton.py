@@ -160,7 +160,7 @@ def test_bad_input_is_named(options, message):
 
 
 def test_states_that_are_not_units_are_named():
-    with pytest.raises(ValueError, match=r"`state` has leaves of shapes .*`coupling='units'`"):
+    with pytest.raises(ValueError, match=r"`state` has leaves .*`coupling='units'`"):
         scan.newton(lambda p, h, x: h, (), (jnp.zeros(2), jnp.zeros(3)), jnp.zeros(4))
     with pytest.raises(ValueError, match="`state` has a complex leaf"):
         scan.newton(lambda p, h, x: h, (), jnp.zeros(2, complex), jnp.zeros(4))

@@ -227,7 +227,7 @@ def test_blocks_are_a_python_loop(width, reverse, begin, platform):
     [
         (np.zeros(2), {"coupling": "full"}, r"`coupling` \(='full'\) must be one of units, dense"),
         (np.zeros(2), {"begin": FLAGS}, r"`initial` \(=None\) must be given with `begin`"),
-        ((np.zeros(2), np.zeros(3)), {}, r"`state` has leaves of shapes .*`coupling='units'`"),
+        ((np.zeros(2), np.zeros(3)), {}, r"`state` has leaves .*`coupling='units'`"),
         (np.zeros(2, complex), {}, "`state` has a complex leaf: give its real and imaginary part"),
         (np.zeros(2, int), {"coupling": "dense"}, r"`state` has leaves of \['int64'\]: give real"),
     ],

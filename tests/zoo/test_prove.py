@@ -188,6 +188,10 @@ def test_a_class_is_found_by_its_module(capsys):
         (["prove", "all", "--hidden", "3"], "gtrxl: `heads` (=2) must divide `hidden` (=3)"),
         (["prove", "gru", "--table", "pyproject.toml/table.md"], "pyproject.toml"),
         (["prove", "no_such_module:Cell"], "`target` (='no_such_module:Cell'): No module named"),
+        (
+            ["prove", "tests.zoo.liars:Transposed", "kep=1"],
+            "`option` (='kep') must be one of tests.zoo.liars:Transposed's: inputs, hidden, key",
+        ),
         (["prove", "tests.zoo.liars:Honest"], "tests.zoo.liars has no class or function 'Honest'"),
     ],
 )

@@ -122,9 +122,14 @@ def test_the_status_is_shown_until_nothing_is_trained(sweep, capsys, monkeypatch
         monkeypatch.setattr(
             "agents.running.folder.has_writer", lambda folder: lasts and folder == run
         )
-        assert main(["sweep", "status", str(sweep), "--every", "0.5", "--metric", "loss"]) == 0
+        assert main(["sweep", "status", str(sweep), "--every", "0.5", "--metric", "return"]) == 0
     states = shown(capsys.readouterr().out)
-    assert not lasts and states["epsilon=begun"] == ("stopped", "100", "25", "%", "–")
+    assert not lasts and states["epsilon=begun"] == ("stopped", "100", "25", "%", "1.500")
+
+
+def test_a_metric_that_no_run_logs_is_refused(sweep, capsys):
+    assert main(["sweep", "status", str(sweep), "--once", "--metric", "los"]) == 2
+    assert "--metric (='los') must be one of return" in capsys.readouterr().err
 
 
 def test_a_run_that_goes_on_is_looked_at_again(sweep):

@@ -101,14 +101,15 @@ class Actor(eqx.Module):
     def step(
         self, behavior: AbstractBehavior, state: ActorState, key: Array, *, greedy: bool = False
     ) -> tuple[ActorState, Transition]:
-        """Take one action in every environment, the best or a random one.
+        """Take one action in every environment, the best, where there is one, or a random one.
 
         **Returns:**
 
         `(state, transition)`.
         """
         action_key, env_key = jax.random.split(key)
-        memory, decision = behavior(state.memory, state.inputs(), None if greedy else action_key)
+        action_key = None if greedy and behavior.has_best else action_key
+        memory, decision = behavior(state.memory, state.inputs(), action_key)
         state, transition, final = self.advance(state, memory, decision.action, env_key)
         # Rare, and as dear as a step: what is made of last observations is found only where one is
         # needed. After a termination nothing follows, so that it needs none.

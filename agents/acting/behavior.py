@@ -30,6 +30,11 @@ class Decision(eqx.Module):
 class AbstractBehavior(eqx.Module):
     """Chooses actions for all environments at once; every argument has a leading axis over them."""
 
+    @property
+    def has_best(self) -> bool:
+        """Whether there is a best action to take. Where there is none, evaluations draw actions."""
+        return True
+
     @abstractmethod
     def init_state(self) -> Any:
         """Return the memory's state at the beginning of an episode, for one environment."""
@@ -104,6 +109,10 @@ class ByChance(AbstractBehavior):
     """
 
     action_space: Any = eqx.field(static=True)
+
+    @property
+    def has_best(self) -> bool:
+        return False
 
     def init_state(self) -> tuple[()]:
         return ()

@@ -71,15 +71,16 @@ class DQN(AbstractOffPolicy):
         """Name settings of papers.
 
         `memoroids` has those that Morad et al. share between tasks, with RepeatFirst's own. There
-        an episode is followed by an update; here 100 steps are, about what an episode has.
+        an episode is followed by an update; here 51 steps are, which is RepeatFirstEasy's episode,
+        and 5,000 random episodes and as many in which ε falls are so many steps.
         """
         memoroids = {
             "memory": zoo.spec("ffm", hidden=256, traces=64, contexts=4),
             "num_envs": 1,
-            "rollout_length": 100,
+            "rollout_length": 51,
             "updates": 1,
             "replay_steps": 1_000_000,
-            "warm_up": 500_000,
+            "warm_up": 255_000,
             "batch_steps": 1000,
             "sampling": "tape",
             "learning_rate": 1e-4,
@@ -89,7 +90,7 @@ class DQN(AbstractOffPolicy):
             "target_kept": 0.995,
             "epsilon": 0.2,
             "epsilon_end": 0.01,
-            "epsilon_steps": 500_000,
+            "epsilon_steps": 255_000,
             "encoder_size": 256,
             "head_size": 256,
             "head_layers": 2,

@@ -212,7 +212,11 @@ class IdealPolicyIteration(AbstractAgent):
         last = best.shape[1] - 1 - jnp.argmax(best[:, ::-1], axis=1)
         greedy = jax.nn.one_hot(last, best.shape[1], dtype=q.dtype)
         policy = (1 - self.step_size) * state.learner + self.step_size * greedy
-        episodes = {"return": v[0], "length": visits.sum(), "episodes": jnp.ones((), q.dtype)}
+        returned = v[0]
+        if self.discount < 1:  # returns are reported undiscounted
+            row, reward, _ = self.game
+            returned = visits @ jnp.sum(state.learner[row] * reward, 1)
+        episodes = {"return": returned, "length": visits.sum(), "episodes": jnp.ones((), q.dtype)}
         metrics = {"policy_change": jnp.abs(policy - state.learner).sum(1).max()}
         return (
             AgentState(policy, None, None, state.iteration + 1, state.key),

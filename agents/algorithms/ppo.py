@@ -25,7 +25,7 @@ from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.mapped import for_all, side_by_side
 from agents.networks import Recurrent, Separate, actor_critic
-from agents.networks.spaces import check_vectors, is_bounded, normalized_space
+from agents.networks.spaces import check_room, check_vectors, is_bounded, normalized_space
 from agents.settings import check_kind
 from zoo.annotations import Count, NonNegative, Positive, Share, Size
 
@@ -142,6 +142,12 @@ class PPO(AbstractAgent):
         check_vectors(self.spaces[1], self.env_name)
         segments = self.num_envs * self.rollout_length // self._segment
         check_minibatches(self.minibatches, segments)
+        if self.steps_per_iteration < 2 * self.minibatches:
+            raise ValueError(
+                f"`minibatches` (={self.minibatches}) must leave two steps or more for each, of "
+                f"{self.steps_per_iteration} (= num_envs * rollout_length): advantages are "
+                "standardized in each."
+            )
         if self.normalize_observation and not isinstance(self.spaces[0], spaces.Box):
             raise ValueError(
                 f"`normalize_observation` (=True) needs a Box observation; {self.env_name} has "
@@ -152,6 +158,8 @@ class PPO(AbstractAgent):
                 "`squash_actions` (=True) needs actions in a bounded Box, which those of "
                 f"{self.env_name} are not."
             )
+        if self.squash_actions:
+            check_room(self.spaces[1], self.env_name)
 
     @property
     def steps_per_iteration(self) -> int:

@@ -30,6 +30,7 @@ from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
+from agents.networks.spaces import check_vectors, is_bounded, is_discrete
 from agents.settings import check_kind
 from scan.associative import match_rank
 from zoo.annotations import Count, Positive, Share, Size
@@ -89,6 +90,10 @@ class ByPrediction(AbstractNetworkBehavior):
 
     network: Any
     chance: ByChance
+
+    @property
+    def has_best(self) -> bool:
+        return self.chance.has_best
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, value = mapped(self.network.step)(state, inputs)
@@ -165,6 +170,13 @@ class StreamingTD(AbstractAgent):
         check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_online(self.gradient)
+        action_space = self.spaces[1]
+        check_vectors(action_space, self.env_name)
+        if not (is_discrete(action_space) or is_bounded(action_space)):
+            raise ValueError(
+                f"`env` (={self.env_name}) must have actions that can be drawn uniformly, not "
+                f"{action_space!r} without bounds."
+            )
 
     @property
     def steps_per_iteration(self) -> int:

@@ -1,6 +1,7 @@
 """Sarsa(λ) and Q(λ) with a table, for environments small enough to have one."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import equinox as eqx
@@ -129,9 +130,11 @@ class Tabular(AbstractAgent):
         done = terminated | truncated
         # Where the episode goes on, the final observation is the observation.
         final = table_index(self.spaces[0], info["final_observation"])
-        following = choose(table, final, self.epsilon, act_key)
         sarsa = self.rule == "sarsa"
-        target = table[final, following[0]] if sarsa else table[final].max()
+        next_choice = partial(choose, row=final, epsilon=self.epsilon, key=act_key)
+        # Sarsa learns from the next action, and chooses it before.
+        following = next_choice(table) if sarsa else None
+        target = table[final].max() if following is None else table[final, following[0]]
         bootstrap = jnp.where(terminated, 0, target)
         error = reward + self.discount * bootstrap - table[now.row, now.action]
         trace = now.trace if sarsa else jnp.where(now.greedy, now.trace, 0)
@@ -146,6 +149,7 @@ class Tabular(AbstractAgent):
             table = table + self.learning_rate * error * trace
         trace = jnp.where(done, 0, self.discount * self.trace_decay * trace)
         expected = jnp.where(done, 0, bootstrap)
+        following = next_choice(table) if following is None else following
         row = table_index(self.spaces[0], observation)
         # The same key: where an episode ends, the other action is only bootstrapped from.
         first = choose(table, row, self.epsilon, act_key)

@@ -94,6 +94,8 @@ def eigenvalues(
 def _eigenvalues(memory, state, x):
     state = memory.init_state() if state is None else state
     x = jnp.zeros(memory.inputs) if x is None else x
+    if not any(jnp.issubdtype(jnp.result_type(h), jnp.inexact) for h in jax.tree.leaves(state)):
+        return _complex(jnp.zeros(0))  # a count of steps, or nothing
     if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
         return _complex(memory.coefficients(x)[0])
     if isinstance(memory, zoo.AbstractTwoAxisCell):

@@ -144,7 +144,12 @@ class Ratio(AbstractClaim):
         return self.one, self.other
 
     def measure(self, scores: Scores) -> tuple[float, float, float]:
-        return bootstrap(lambda a, b: mean(a) / mean(b), scores[self.one], scores[self.other])
+        one, other = scores[self.one], scores[self.other]
+        _, low, high = bootstrap(mean, other)
+        if low <= 0 <= high:  # over what may be nothing, a ratio can be anything
+            return np.nan, np.nan, np.nan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return bootstrap(lambda a, b: np.divide(mean(a), mean(b)), one, other)
 
     def holds(self, low: float, high: float) -> bool | None:
         if low > self.above and high < self.below:

@@ -14,6 +14,7 @@ from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
 from agents.networks.layers import Layer, Layers, Linear
 from agents.networks.recurrent import Recurrent, around_memory
+from agents.networks.spaces import check_room
 from zoo.parts.checks import check_counts
 
 
@@ -30,6 +31,7 @@ def check_box(action_space: Any, env_name: str) -> None:
             f"`env` (={env_name}) must have actions in a bounded Box of one axis, not "
             f"{action_space!r}."
         )
+    check_room(action_space, env_name)
 
 
 class NoisyAction(eqx.Module):

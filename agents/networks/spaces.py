@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
@@ -43,11 +44,23 @@ def is_discrete(action_space: Any) -> bool:
 
 
 def check_vectors(action_space: Any, env_name: str) -> None:
-    """Raise `ValueError` for an environment whose continuous actions are not vectors."""
+    """Raise `TypeError` for an environment whose actions are of another kind, and `ValueError`
+    where continuous actions are not vectors."""
+    is_discrete(action_space)
     if isinstance(action_space, spaces.Box) and len(action_space.shape) != 1:
         raise ValueError(
             f"`env` (={env_name}) must have actions of one axis, not {action_space!r} of shape "
             f"{action_space.shape}."
+        )
+
+
+def check_room(action_space: Any, env_name: str) -> None:
+    """Raise `ValueError` for an environment with a bounded number that has no room to vary."""
+    low, high = (np.asarray(side) for side in (action_space.low, action_space.high))
+    if not (low < high).all():
+        raise ValueError(
+            f"`env` (={env_name}) must have room in every number of an action, which its "
+            f"{action_space!r}, from {low} to {high}, has not."
         )
 
 

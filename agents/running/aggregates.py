@@ -29,9 +29,11 @@ def median(scores: np.ndarray) -> float:
 def iqm(scores: np.ndarray) -> float:
     """Return the interquartile mean: of all runs of all tasks, that of the middle half.
 
-    A quarter of the runs is left out at each end, rounded down to whole runs.
+    A quarter of the runs is left out at each end, rounded down to whole runs. NaN where one is.
     """
     ordered = np.sort(np.ravel(scores))
+    if np.isnan(ordered).any():  # sorted, it would be the best
+        return float("nan")
     cut = len(ordered) // 4
     return float(ordered[cut : len(ordered) - cut].mean())
 
@@ -52,13 +54,24 @@ def optimality_gap(scores: np.ndarray, best: float = 1.0) -> float:
 def probability_of_improvement(scores: np.ndarray, than: np.ndarray) -> float:
     """Return how probable it is that a run is better than one of the others on the same task.
 
-    Averaged over tasks; equal scores count half.
+    Averaged over tasks; equal scores count half. NaN where a score is.
 
     **Arguments:**
 
     - `scores`, `than`: of the same tasks; the numbers of runs may differ.
+
+    **Raises:**
+
+    `ValueError` for another number of tasks.
     """
+    if np.shape(scores)[1:] != np.shape(than)[1:]:
+        raise ValueError(
+            f"`scores` (shape {np.shape(scores)}) and `than` (shape {np.shape(than)}) must be of "
+            "the same tasks."
+        )
     difference = scores[:, None] - than[None]
+    if np.isnan(difference).any():
+        return float("nan")
     return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
 
 

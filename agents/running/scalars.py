@@ -48,7 +48,8 @@ class ScalarLog:
 
     **Raises:**
 
-    `ScalarsError` if rows of `keep` are missing, or the file is damaged.
+    `ScalarsError` if rows of `keep` are missing, or the file is damaged; `ValueError` for a name of a
+    metric that cannot stand in the file.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ScalarLog:
         blank: int | None = None,
     ):
         self._path = path
+        _check_names(metrics)
         places = list(itertools.product(keep, range(seeds)))
         if blank is None:
             rows = read_rows(path, len(places))
@@ -81,6 +83,7 @@ class ScalarLog:
         """Append the rows of one iteration, from arrays over seeds by metric."""
         new = [name for name in metrics if name not in self._columns]
         if new:
+            _check_names(new)
             self._file.close()
             rows = read_rows(self._path)
             self._columns += new
@@ -118,6 +121,12 @@ class ScalarLog:
         write_whole(self._path, text.getvalue().encode())
         self._file = self._path.open("a", newline="")
         self._writer = csv.DictWriter(self._file, self._columns, restval="", lineterminator="\n")
+
+
+def _check_names(metrics: Sequence[str]) -> None:
+    for name in metrics:
+        if not name or set(name) & set(',"\r\n'):
+            raise ValueError(f"`metrics` (={name!r}): a name must be without commas and quotes.")
 
 
 def _cell(value: np.generic) -> str:

@@ -52,8 +52,9 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
     present = ~np.isnan(values)
 
     def window_sum(x: np.ndarray) -> np.ndarray:
-        padded = np.concatenate([np.zeros((window, x.shape[1])), x]).cumsum(axis=0)
-        return padded[window:] - padded[:-window]
+        # Each sum by itself: of sums from the start, one huge value would hide all that come later.
+        padded = np.concatenate([np.zeros((window - 1, x.shape[1])), x])
+        return np.lib.stride_tricks.sliding_window_view(padded, window, axis=0).sum(axis=-1)
 
     with np.errstate(invalid="ignore"):
         average = window_sum(np.where(present, values, 0.0)) / window_sum(present * 1.0)

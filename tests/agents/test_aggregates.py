@@ -40,6 +40,14 @@ def test_against_scipy(runs):
     assert probability_of_improvement(scores, than) == pytest.approx(expected, abs=1e-12)
 
 
+def test_what_is_no_number_is_not_taken_for_one():
+    ones = np.ones((3, 1))
+    assert np.isnan(iqm(np.array([1.0, 2.0, 3.0, np.nan])))
+    assert np.isnan(probability_of_improvement(ones, np.full((3, 1), np.nan)))
+    with pytest.raises(ValueError, match=r"`scores` \(shape \(3, 4\)\) and `than` \(shape \(3, 1"):
+        probability_of_improvement(np.ones((3, 4)), ones)
+
+
 def test_the_interval_of_a_mean_is_as_wide_as_its_error_and_of_each_task_apart():
     generator = np.random.default_rng(0)
     # Tasks that lie far apart: were runs drawn across tasks, the interval would be wide.

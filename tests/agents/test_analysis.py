@@ -284,6 +284,11 @@ def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
 
 
 @pytest.mark.slow
+def test_a_count_of_steps_has_no_eigenvalues():
+    for name in ("positional_mlp", "mlp"):
+        assert analysis.eigenvalues(zoo.get(name, hidden=3)).shape == (0,)
+
+
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
     stack = zoo.get("rtu", hidden=2, inputs=3, layers=2)

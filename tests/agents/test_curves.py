@@ -124,6 +124,12 @@ def test_smoothing_averages_the_last_points_of_each_seed():
         smooth(values, 0)
 
 
+@pytest.mark.parametrize("huge", [np.inf, 1e20])
+def test_one_huge_value_is_forgotten_after_the_window(huge):
+    values = np.array([[1.0], [huge], [2.0], [3.0], [4.0]])
+    np.testing.assert_allclose(smooth(values, 2)[3:, 0], [2.5, 3.5])
+
+
 def test_a_seed_keeps_its_value_where_it_has_none():
     nan = np.nan
     values = np.array([[nan, 5.0], [3.0, nan], [nan, nan], [4.0, 9.0]])

@@ -113,6 +113,7 @@ def spread(center, seeds=4):
         (Ratio(text="", one="a", other="b", above=1.5), spread(2.0), spread(1.0), "reproduced"),
         (Ratio(text="", one="a", other="b", below=1.5), spread(2.0), spread(1.0), "not reproduced"),
         (Ratio(text="", one="a", other="b", above=1.0), spread(1.0), spread(1.0), "not settled"),
+        (Ratio(text="", one="a", other="b", above=1.0), spread(1.0), spread(-0.015), "not settled"),
         (
             Ratio(text="", one="a", other="b", above=2.5),
             spread(-2.0),

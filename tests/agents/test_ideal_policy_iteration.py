@@ -59,6 +59,12 @@ def test_it_ends_where_the_paper_says(name, memory, end):
     np.testing.assert_allclose(returns[-1], end, atol=2e-3)
 
 
+def test_the_return_is_not_discounted():
+    agent = ideal("recall_variation", "B0", discount=0.5)
+    _, report = jax.jit(agent.iterate)(agent.init(key=jax.random.key(0)))
+    np.testing.assert_allclose(report.episodes["return"], -26.75, rtol=1e-5)
+
+
 def test_the_first_values_with_one_bit_are_those_worked_by_hand():
     agent = ideal("recall_four", "B1")
     q, _, _ = jax.jit(agent.values)(agent.init(key=jax.random.key(0)).learner)

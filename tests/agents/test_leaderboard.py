@@ -119,6 +119,15 @@ def test_all_are_counted_on_the_same_tasks():
         standings(table(scores), ("d",))
 
 
+def test_seeds_are_as_many_in_all_tasks_and_more_than_two_for_an_interval():
+    one = table({("a", "mlp"): (0.0,), ("a", "x"): (1.0,)})
+    _, (first, *_) = standings(one)
+    assert first.mean[0] == 1 and np.isnan(first.mean[1:]).all() and np.isnan(first.iqm[1:]).all()
+    mixed = table({("a", "mlp"): (0.0, 0.1, 0.2), ("b", "mlp"): (0.0,)})
+    with pytest.raises(ValueError, match=r"as many seeds of 'mlp' in all tasks, not {'a': 3, 'b'"):
+        standings(mixed)
+
+
 def test_the_largest_part_without_holes_is_counted():
     ran = {"mlp": "abcd", "one": "abc", "two": "abcd", "late": "a"}
     scores = {(task, memory): (0.0, 1.0) for memory, tasks in ran.items() for task in tasks}

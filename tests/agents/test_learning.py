@@ -157,6 +157,32 @@ def test_statistics_are_per_feature_whatever_the_number_of_environments(envs):
     np.testing.assert_allclose(np.std(normalized, 0), 1, rtol=1e-5)
 
 
+def test_what_has_not_varied_is_not_blown_up():
+    """The first reward after many zeros."""
+    zeros = RunningStatistics.init(()).update(jnp.zeros((8, 4)))
+    np.testing.assert_allclose(zeros.scale(jnp.array([4.0, -0.1])), [4.0, -0.1], rtol=1e-6)
+    one = RunningStatistics.init(()).update(jnp.array([3.0]))
+    np.testing.assert_allclose(one.scale(jnp.float32(3.0)), 3.0, rtol=1e-6)
+
+
+def test_single_samples_count_after_millions_of_them(float32):
+    """A mean and a variance that change are followed, and those that stay keep their variance."""
+    before = RunningStatistics(*(jnp.float32(x) for x in (2.0, 1.0, 2.0**24)))
+    draws = 2 + jnp.sqrt(3) * jax.random.uniform(jax.random.key(0), (2**20,), minval=-1, maxval=1)
+
+    @jax.jit
+    def after(samples):
+        step = lambda statistics, sample: (statistics.update(sample), None)  # noqa: E731
+        return jax.lax.scan(step, before, samples)[0]
+
+    same, moved = after(draws), after(draws + 1)
+    np.testing.assert_allclose((same.mean, same.variance), (2, 1), atol=0.02)
+    # After as many updates as count, the old has a weight of 1/e.
+    share = 1 - np.exp(-1)
+    expected = 2 + share, 1 + share * (1 - share)
+    np.testing.assert_allclose((moved.mean, moved.variance), expected, atol=0.02)
+
+
 # Segments and minibatches
 
 

@@ -290,6 +290,10 @@ def test_staleness_is_measured_now_and_then():
     ("options", "message"),
     [
         ({"rollout_length": 18}, r"`rollout_length` \(=18\) must be divisible by `segment` \(=4\)"),
+        (
+            {"num_envs": 1, "rollout_length": 8, "minibatches": 8, "gradient": agents.TBPTT(1)},
+            r"`minibatches` \(=8\) must leave two steps or more for each, of 8",
+        ),
         ({"minibatches": 3}, r"`minibatches` \(=3\) must divide the number of segments \(=4"),
         ({"num_envs": 0}, r"`num_envs` \(=0\) must be a whole number of at least 1"),
         ({"encoder_size": -1}, r"`encoder_size` \(=-1\) must be a whole number of at least 0"),

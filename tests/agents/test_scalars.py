@@ -61,6 +61,16 @@ def test_numbers_read_back_exactly(path, dtype):
     np.testing.assert_array_equal(back, values)
 
 
+@pytest.mark.parametrize("name", ["loss, critic", 'a "b"', "a\nb", ""])
+def test_a_name_that_could_not_be_read_again_is_refused(path, name):
+    with pytest.raises(ValueError, match="a name must be without commas and quotes"):
+        ScalarLog(path, [name], seeds=1)
+    log = ScalarLog(path, ["loss"], seeds=1)
+    with pytest.raises(ValueError, match="a name must be without commas and quotes"):
+        log.write(1, 10, {"loss": np.zeros(1), name: np.zeros(1)})
+    log.close()
+
+
 def test_a_new_metric_adds_a_column_and_loses_nothing(path):
     log = ScalarLog(path, ["loss"], seeds=1)
     log.write(1, 10, {"loss": numbers(1)})

@@ -26,6 +26,16 @@ def agent(env, **options):
     )
 
 
+def test_an_evaluation_plays_the_random_policy_too():
+    """There is no best action that could be taken in its place."""
+    td = agent("t_maze", num_envs=16)
+    state = td.init(key=jax.random.key(0))
+    behavior = td.policy(state.learner).behavior
+    acting = td.actor.reset(behavior, 16, key=jax.random.key(1))
+    _, step = td.actor.step(behavior, acting, jax.random.key(2), greedy=True)
+    assert len(set(step.action.tolist())) > 1
+
+
 def test_a_wrapped_environment_keeps_its_discount():
     for options in ({}, {"external_memory": "K2"}):
         task = {"env": "trace_conditioning", "env_options": options}

@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 import agents
 from agents import envs
 from agents.acting.tables import table_index, table_rows
-from tests.agents.tasks import Chain
+from tests.agents.tasks import Chain, Tape
 
 ALPHA, GAMMA = 0.3, 0.9
 
@@ -100,6 +100,47 @@ def test_an_episode_begins_with_an_action_for_its_first_observation():
         assert int(now.action[0]) == int(jnp.argmax(table[now.row[0]]))
         met.add((int(now.row[0]), float(now.episode_length[0]) == 0))
     assert {flag for _, flag in met} == {True, False} and len(met) > 2
+
+
+class Bandit(Tape):
+    """One observation, two actions: the second is rewarded, the first is not."""
+
+    def observation_space(self, params):
+        return spaces.Discrete(1)
+
+    def action_space(self, params):
+        return spaces.Discrete(2)
+
+    @staticmethod
+    def observation(time):
+        return jnp.int32(0)
+
+    def step_env(self, key, state, action, params):
+        observation, state, _, ended, info = super().step_env(key, state, action, params)
+        return observation, state, action.astype(jnp.float32), ended, info
+
+
+@pytest.mark.parametrize(("rule", "most"), [("q_learning", 1), ("sarsa", 2)])
+def test_q_learning_chooses_after_it_has_learned(rule, most):
+    """All is worth 1 at first, and what was tried is worth what it gave: an arm without a reward is
+    tried once. Sarsa chooses before it learns, so it may try it once more."""
+    agent = agents.Tabular(
+        env=Bandit(length=100),
+        rule=rule,
+        epsilon=0.0,
+        initial_value=1.0,
+        learning_rate=1.0,
+        discount=0.0,
+        rollout_length=10,
+    )
+
+    def missed(key):
+        start, key = jax.random.split(key)
+        state, _ = agent.iterate(agent.init(key=start))
+        return 10 - state.actors.episode_return[0]
+
+    missed = jax.jit(jax.vmap(missed))(jax.random.split(jax.random.key(0), 100))
+    assert missed.max() == most
 
 
 def test_q_learning_finds_the_optimal_values():

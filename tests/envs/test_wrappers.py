@@ -143,6 +143,7 @@ REPEAT = envs.make("RepeatPrevious")[0]
             ValueError,
             r"`action` or `reward` \(both False\) must be True\.",
         ),
+        (lambda: wrappers.TimeLimit(CARTPOLE, 2**31), ValueError, r"at least 1, and of 32 bits"),
         (lambda: wrappers.TimeLimit(CARTPOLE, 0), ValueError, r"`limit` \(=0\) must be at least 1"),
         (
             lambda: wrappers.NormalizeObservation(CARTPOLE, limit=0.0),

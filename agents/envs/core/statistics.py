@@ -11,6 +11,7 @@ NORMALIZED_LIMIT = 10.0
 """The largest magnitude of what is normalized, if nothing else is said."""
 
 _SMALL = 1e-8  # keeps the variance of a constant feature from being divided by
+_UPDATES = 2.0**20  # in float32 one among more of them would be lost in rounding
 
 
 class RunningStatistics(eqx.Module):
@@ -21,8 +22,7 @@ class RunningStatistics(eqx.Module):
 
     mean: Float[Array, "*shape"]
     variance: Float[Array, "*shape"]
-    # Not an integer, which would overflow within an hour of a fast machine. Where a float32 is too
-    # coarse to count on, at 2^24 samples, older ones fade instead: each new one still has a weight.
+    # Not an integer, which would overflow within an hour of a fast machine.
     count: Float[Array, ""]
 
     @staticmethod
@@ -35,15 +35,18 @@ class RunningStatistics(eqx.Module):
     def update(self, samples: Float[Array, "..."]) -> "RunningStatistics":
         """Return the statistics after more samples, of any leading axes; features are not pooled.
 
+        After a million updates with as many samples each, older ones fade.
+
         Source: Chan et al. (1979), the pairwise update of mean and variance.
         """
         samples = samples.reshape(-1, *self.mean.shape).astype(self.mean.dtype)
         new = samples.shape[0]
         mean, variance = samples.mean(0), samples.var(0)
-        total = self.count + new
+        old = jnp.minimum(self.count, _UPDATES * new)
+        total = old + new
         difference = mean - self.mean
         merged = (
-            self.variance * self.count + variance * new + difference**2 * (self.count * new / total)
+            self.variance * old + variance * new + difference**2 * (old * new / total)
         ) / total
         return RunningStatistics(self.mean + difference * (new / total), merged, total)
 
@@ -54,7 +57,7 @@ class RunningStatistics(eqx.Module):
     def scale(self, sample: Float[Array, "..."], limit: float = NORMALIZED_LIMIT) -> Array:
         """Scale to unit variance without moving the mean, clipped at `limit`: for rewards.
 
-        A single sample has no variance yet, and is left as it is.
+        Where nothing has varied so far, samples are left as they are.
         """
-        variance = jnp.where(self.count < 2, 1, self.variance)
+        variance = jnp.where(self.variance > 0, self.variance, 1)
         return jnp.clip(sample * jax.lax.rsqrt(variance + _SMALL), -limit, limit)

@@ -30,7 +30,7 @@ class TimeLimit(Wrapper):
 
         **Raises:**
 
-        `ValueError` for a limit less than 1, or an environment that runs on the host.
+        `ValueError` for a limit less than 1 or beyond 32 bits, or an environment that runs on the host.
         """
         super().__init__(env)
         if runs_on_the_host(env):
@@ -39,8 +39,8 @@ class TimeLimit(Wrapper):
                 "it `max_steps_in_episode` in place of a TimeLimit."
             )
         self.limit = operator.index(limit)
-        if self.limit < 1:
-            raise ValueError(f"`limit` (={limit}) must be at least 1.")
+        if not 1 <= self.limit < 2**31:
+            raise ValueError(f"`limit` (={limit}) must be at least 1, and of 32 bits.")
 
     def is_truncated(self, state: WrapperState, params: Any) -> Bool[Array, ""]:
         """Tell whether this limit or that of the environment inside is reached."""

@@ -1,10 +1,11 @@
 """Who leads, and by how much."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from agents.experiments.claims import FEWEST
 from agents.experiments.leaderboard.board import MEMORYLESS, is_twin, twin
 from agents.experiments.leaderboard.table import Table
 from agents.running.aggregates import bootstrap, iqm, mean, probability_of_improvement
@@ -21,7 +22,7 @@ class Standing:
     **Attributes:**
 
     - `mean`, `iqm`: of the final return over tasks and seeds, with its 95 % interval by the
-      stratified bootstrap.
+      stratified bootstrap, which is NaN of fewer than three seeds.
     - `better`: the probability that a run is better than one without memory on the same task.
     - `gain`: the mean over tasks of the memory gain, `(m - m0) / (m1 - m0)` for the mean `m` of the
       memory, `m0` of none, and `m1` of none in the fully observed twin, with its interval. Tasks
@@ -63,14 +64,20 @@ def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...],
     found = [
         Standing(
             memory,
-            bootstrap(mean, values),
-            bootstrap(iqm, values),
+            _interval(mean, values),
+            _interval(iqm, values),
             probability_of_improvement(values, scores[MEMORYLESS]),
             _gain(table, memory, gainful),
         )
         for memory, values in scores.items()
     ]
     return common, sorted(found, key=lambda s: -s.mean[0])
+
+
+def _interval(aggregate: Callable[[np.ndarray], float], values: np.ndarray) -> Interval:
+    if len(values) < FEWEST:  # an interval of one run would be the run
+        return aggregate(values), np.nan, np.nan
+    return bootstrap(aggregate, values)
 
 
 def _full_part(table: Table, tasks: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -90,10 +97,15 @@ def _full_part(table: Table, tasks: Sequence[str]) -> tuple[tuple[str, ...], lis
 
 def scores_of(table: Table, memory: str, tasks: Sequence[str]) -> np.ndarray:
     """Return final returns of a memory, `[seeds, tasks]`."""
-    columns = [
+    columns: list[list[float]] = [
         [r.final for r in table.rows if (r.environment, r.variant) == (task, memory)]
         for task in tasks
     ]
+    counts = {task: len(column) for task, column in zip(tasks, columns, strict=True)}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"`table` must have as many seeds of {memory!r} in all tasks, not {counts}."
+        )
     return np.array(columns).T
 
 

@@ -1,0 +1,50 @@
+"""What an agent cannot act in is told when it is made."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+
+import agents
+import zoo
+from tests.agents.tasks import Tape
+
+UNBOUNDED = spaces.Box(-np.inf, np.inf, (2,))
+FIXED = spaces.Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 0.0]), (2,))  # its second number is 0
+PARTS = spaces.Dict({"a": spaces.Discrete(2)})
+
+
+class Acted(Tape):
+    """The tape, with actions of any space."""
+
+    def __init__(self, space):
+        super().__init__()
+        self.space = space
+
+    def action_space(self, params):
+        return self.space
+
+
+@pytest.mark.parametrize(
+    ("kind", "space", "error", "message"),
+    [
+        (agents.StreamingTD, UNBOUNDED, ValueError, "actions that can be drawn uniformly"),
+        (agents.StreamingTD, PARTS, TypeError, "must be Discrete, MultiDiscrete or Box"),
+        (agents.StreamingAC, PARTS, TypeError, "must be Discrete, MultiDiscrete or Box"),
+        (agents.R2AC, PARTS, TypeError, "must be Discrete, MultiDiscrete or Box"),
+        (agents.PPO, PARTS, TypeError, "must be Discrete, MultiDiscrete or Box"),
+        (agents.TD3, FIXED, ValueError, r"must have room in every number .* \[1\. 0\.\], has not"),
+        (agents.SAC, FIXED, ValueError, "must have room in every number of an action"),
+        (agents.SAC, UNBOUNDED, ValueError, "must have actions in a bounded Box"),
+    ],
+)
+def test_spaces_without_a_way_to_act(kind, space, error, message):
+    with pytest.raises(error, match=message):
+        kind(env=Acted(space), memory=zoo.spec("mlp", hidden=3))
+
+
+def test_squashed_actions_need_room_and_others_do_not():
+    settings = {"env": Acted(FIXED), "memory": zoo.spec("mlp", hidden=3)}
+    agents.PPO(**settings)
+    with pytest.raises(ValueError, match="must have room in every number of an action"):
+        agents.PPO(**settings, squash_actions=True)

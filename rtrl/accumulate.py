@@ -55,8 +55,8 @@ def accumulate(
 
     **Raises:**
 
-    `ValueError` where there are no steps, where `begin` or `targets` are of other steps, and when
-    the number of steps is not divisible by `segment`.
+    `ValueError` where there are no steps, where `begin` or `targets` are of other steps, when the
+    number of steps is not divisible by `segment`, and for a loss that is more than a number.
     """
     time = scan.check_steps("xs", xs)
     begin = None if begin is None else jnp.asarray(begin)
@@ -77,6 +77,9 @@ def accumulate(
     def segment_loss(cell, carry, xs, begin, targets):
         carry, ys = cell.rtrl_scan(carry, xs, begin)
         losses = jax.vmap(loss)(ys) if targets is None else jax.vmap(loss)(ys, targets)
+        if not eqx.is_array(losses) or losses.ndim != 1:
+            found = jax.tree.map(lambda x: f"shape {x.shape[1:]}", losses)
+            raise ValueError(f"`loss` must return one number for each step, not {found}.")
         return jnp.sum(losses), carry
 
     # The gradient is taken inside the loop, of one segment at a time. Taken of the loop, it would

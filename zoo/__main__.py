@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 
 import zoo
-from zoo.options import parse_options
+from zoo.options import check_option, parse_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,11 +100,22 @@ def _maker(name: str, chosen: Sequence[str]) -> Callable[..., Any]:
         if taken in settings:
             raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
     make = make_by_name(name)
-    arguments = inspect.signature(make).parameters.values()
-    known = [a.name for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
-    for option in settings:
-        if option not in known and all(a.kind != a.VAR_KEYWORD for a in arguments):
+    signature = inspect.signature(make)
+    arguments = signature.parameters
+    known = [
+        p.name for p in arguments.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    for option, value in settings.items():
+        if option in known:
+            settings[option] = check_option(name, value, arguments[option])
+        elif all(p.kind != p.VAR_KEYWORD for p in arguments.values()):
             raise ValueError(f"`option` (={option!r}) must be one of {name}'s: {', '.join(known)}.")
+    try:
+        signature.bind(1, 1, key=None, **settings)
+    except TypeError as error:
+        raise ValueError(
+            f"`target` (={name!r}) must take `(inputs, hidden, *, key, **options)`: {error}."
+        ) from None
     return partial(make, **settings)
 
 

@@ -234,9 +234,11 @@ class AbstractMemory(eqx.Module):
 
     def check_carry(self, carry: Carry) -> None:
         """Raise `ValueError` for what is no pair of such a state and a sensitivity."""
-        if not isinstance(carry, tuple) or len(carry) != 2:
+        pair = isinstance(carry, tuple) and len(carry) == 2
+        if not pair or carry[1] is None:
+            found = "whose second part is None" if pair else f"a {type(carry).__name__}"
             raise ValueError(
-                f"`carry` (a {type(carry).__name__}) must be a state and its sensitivity, as "
+                f"`carry` ({found}) must be a state and its sensitivity, as "
                 "`(init_state(), rtrl_init())` are."
             )
         self.check_state(carry[0])

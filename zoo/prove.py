@@ -110,6 +110,9 @@ def _checks(memory: AbstractMemory, draws: int) -> list[Check]:
             out.append(Check(invariant, "could not be run", None, rule=said))
 
     wide = promises.cast(memory, jnp.float64)
+    run("shapes", promises.shapes, wide)
+    if out:
+        return out
     run("constants", promises.constants, wide)
     run("structure", promises.structure, wide)
     with jax.enable_x64(False):

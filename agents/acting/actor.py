@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
-from agents.acting.contract import check_first, check_next
+from agents.acting.contract import check_episode, check_first, check_next
 from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.networks.spaces import clipped
@@ -80,6 +80,7 @@ class Actor(eqx.Module):
 
     def reset(self, behavior: AbstractBehavior, envs: int, *, key: Array) -> ActorState:
         """Start `envs` environments, each at the beginning of an episode."""
+        check_episode(self.env, self.params)
         keys = jax.random.split(key, envs)
         reset = on_each_device(lambda _, keys: mapped(self.env.reset, (0, None))(keys, self.params))
         observation, env_state = reset((), keys)

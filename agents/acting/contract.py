@@ -8,6 +8,40 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
 from agents.envs import MultiDiscrete
+from agents.envs.wrappers.base import unwrapped
+
+
+def check_episode(env: Environment, params: Any) -> None:
+    """Raise `ValueError` or `TypeError` where an episode's own two functions do not fit.
+
+    gymnax's `step` is made of both, and would fail where it selects between what they return. What
+    is of this library has tests for it.
+
+    **Arguments:**
+
+    - `env`, `params`: the environment, which may be wrapped, and its parameters.
+    """
+    *_, inner = unwrapped(env)
+    if type(inner).__module__.startswith("agents.") or type(inner).step is not Environment.step:
+        return
+    key, space = jax.eval_shape(lambda: jax.random.key(0)), inner.action_space(params)
+    first = _eval_shape(inner, "reset_env", 2, "(observation, state)", key, params)
+    action = jax.ShapeDtypeStruct(space.shape, space.dtype)
+    answer = "(observation, state, reward, terminated, info)"
+    after = _eval_shape(inner, "step_env", 5, answer, key, first[1], action, params)
+    _check_alike(inner, ("reset_env", "step_env"), first, after[:2], 0)
+
+
+def _eval_shape(env: Environment, name: str, count: int, answer: str, *arguments: Any) -> Any:
+    out = jax.eval_shape(lambda *given: _as_arrays(getattr(env, name)(*given)), *arguments)
+    if not isinstance(out, tuple) or len(out) != count:
+        found = f"{len(out)} values" if isinstance(out, tuple) else type(out).__name__
+        raise ValueError(f"{_named(env)} `{name}` returns {found}, and not {answer}.")
+    return out
+
+
+def _as_arrays(tree: Any) -> Any:
+    return jax.tree.map(jnp.asarray, tree)
 
 
 def check_first(env: Environment, params: Any, observation: Any) -> None:
@@ -31,23 +65,34 @@ def check_next(
     - `before`, `after`: observation and state, with a leading axis over environments.
     - `outcome`: reward, terminated, truncated.
     """
-    for what, old, new in zip(("observation", "state"), before, after, strict=True):
-        (old, was), (new, now) = map(jax.tree_util.tree_flatten_with_path, (old, new))
-        if was != now:
-            raise ValueError(
-                f"{_named(env)} `step` returns a {what} of {now}, `reset` one of {was}."
-            )
-        for (path, a), (_, b) in zip(old, new, strict=True):
-            if (a.shape, a.dtype) != (b.shape, b.dtype):
-                place = f"{what}{jax.tree_util.keystr(path)}"
-                raise ValueError(
-                    f"{_named(env)} `step` returns {place} as {_type(b)}, `reset` as {_type(a)}."
-                )
+    _check_alike(env, ("reset", "step"), before, after, 1)
     for what, x in zip(("reward", "terminated", "truncated"), outcome, strict=True):
         if x.ndim != 1:
             raise ValueError(f"{_named(env)} `step` returns {what} as {_type(x)}, not one number.")
         if what != "reward" and x.dtype != bool:
             raise TypeError(f"{_named(env)} `step` returns {what} as {_type(x)}, not a boolean.")
+
+
+def _check_alike(
+    env: Environment, names: tuple[str, str], before: Any, after: Any, axes: int
+) -> None:
+    """The same for what two functions return, observation and state; `axes` are over many."""
+    first, second = names
+    for what, old, new in zip(("observation", "state"), before, after, strict=True):
+        (old, was), (new, now) = map(jax.tree_util.tree_flatten_with_path, (old, new))
+        if was != now:
+            raise ValueError(
+                f"{_named(env)} `{second}` returns a {what} of {now}, `{first}` one of {was}."
+            )
+        for (path, a), (_, b) in zip(old, new, strict=True):
+            # A number of Python's becomes of the other's precision.
+            weak = (a.weak_type or b.weak_type) and a.dtype.kind == b.dtype.kind
+            if a.shape != b.shape or (a.dtype != b.dtype and not weak):
+                place = f"{what}{jax.tree_util.keystr(path)}"
+                raise ValueError(
+                    f"{_named(env)} `{second}` returns {place} as {_type(b, axes)}, `{first}` as "
+                    f"{_type(a, axes)}."
+                )
 
 
 def _check_element(env: Environment, path: str, space: Any, element: Any) -> None:
@@ -82,5 +127,5 @@ def _named(env: Environment) -> str:
     return f"`env` (={type(env).__qualname__}):"
 
 
-def _type(x: Any) -> str:
-    return f"{jnp.result_type(x)}{list(x.shape[1:])}"
+def _type(x: Any, axes: int = 1) -> str:
+    return f"{jnp.result_type(x)}{list(x.shape[axes:])}"

@@ -43,7 +43,7 @@ class Compare(Command):
         from agents.cli.tables import interval, table
         from agents.running.curves import learning_curve
         from agents.running.outline import by_environment
-        from agents.running.scalars import default_metric, read_scalars
+        from agents.running.scalars import RETURNS, default_metric, read_scalars
         from agents.running.statistics import last_known, smooth
 
         check_picture(self.out)
@@ -66,8 +66,10 @@ class Compare(Command):
         for environment, outlines in by_environment(runs).items():
             if environment:  # a table would break it where it is longer than the table is wide
                 console.print(environment, style="bold", soft_wrap=True, markup=False)
-            columns = ["run", "seeds", "steps", self.statistic, "min", "max", "best", "area"]
-            columns += ["gain"] * bool(gains)
+            # Of a loss the largest is not the best.
+            ranked = metric in RETURNS
+            columns = ["run", "seeds", "steps", self.statistic, "min", "max"]
+            columns += ["best"] * ranked + ["area"] + ["gain"] * bool(gains)
             rows = table(f"final {metric}", columns, narrow=True, numbers=True)
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
@@ -75,7 +77,7 @@ class Compare(Command):
                 known = values[:, np.isfinite(values).any(axis=0)]
                 best = np.nanmax(known, axis=0).mean()
                 area = np.nanmean(last_known(known), axis=0).mean()
-                numbers = (np.nanmin(final), np.nanmax(final), best, area)
+                numbers = (np.nanmin(final), np.nanmax(final), *[best] * ranked, area)
                 shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
                 shown += gains.get(runs[label], ())
                 rows.add_row(label, str(len(final)), f"{steps[-1]:,}", *shown)

@@ -9,6 +9,7 @@ import gc
 import importlib
 import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from agents.running.errors import ProcessLost, RunsFailed, TrainingDiverged, Tra
 
 # Errors that are told in one message.
 _TOLD = (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, ProcessLost)
+_UNKNOWN = re.compile(r"`name` \(=.*\) must be (one of|the name of)")
 _SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "leaderboard", "analyze", "sweep")
 
 
@@ -84,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
         message = in_flags(str(error), command)
+        if _UNKNOWN.search(str(error)) and not told.imports:
+            message += " One of your own is known once its module is: --import MODULE."
         errors.print(message, style="bold red", markup=False, highlight=False)
         return 1 if isinstance(error, RunsFailed) else 2
     return 0
@@ -116,7 +120,7 @@ def parse_command(words: Sequence[str]) -> Any:
     sys.path.insert(0, os.getcwd())  # a module of the user's stands where the command is given
     try:
         for module in filter(None, told.imports):
-            importlib.import_module(module)
+            _import(module)
     finally:
         sys.path.remove(os.getcwd())
     if list(words[:1]) == ["sweep"]:
@@ -143,6 +147,17 @@ def parse_command(words: Sequence[str]) -> Any:
         args=list(words),
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
+
+
+def _import(module: str) -> None:
+    if module.endswith(".py") or "/" in module:
+        raise ValueError(f"--import (={module}) must be the name of a module, not of its file")
+    try:
+        importlib.import_module(module)
+    except (ImportError, SyntaxError) as error:
+        if os.environ.get("TRACE_ZOO_TRACEBACK"):
+            raise
+        raise ValueError(f"--import (={module}) cannot be imported: {error}") from error
 
 
 def program() -> str:

@@ -53,9 +53,7 @@ class Play(CompilingCommand):
         env, params, policy = self._players()
         is_brax = _is_brax(env)
         ending = ".html" if is_brax else ".gif"
-        if self.out.suffix.lower() != ending:
-            raise ValueError(f"--out (={self.out}) must end in {ending} for {env.name}")
-        check_picture(self.out)
+        check_picture(self.out, (ending,), f" for {env.name}")
         if is_brax and self.fps is not None:
             raise ValueError(f"--fps has no meaning for {env.name}: its page has its own")
         shown = []

@@ -146,7 +146,6 @@ def agent_of(kind: "type[AbstractAgent]", command: Any) -> "AbstractAgent":
 
 
 def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
-    import numpy as np
 
     from agents.cli.tables import interval
     from agents.running.processes import writes
@@ -175,9 +174,10 @@ def _run(kind: "type[AbstractAgent]", command: Any, console: Console) -> None:
     if not writes():
         return
     name = "evaluation_return" if "evaluation_return" in result.metrics else "return"
-    values = result.metrics.get(name, np.array([np.nan]))
+    values = result.metrics.get(name)
+    reached = "–" if values is None else interval(values)
     console.print(
-        f"{result.folder}: {name} {interval(values)} after {result.env_steps:,} steps of each "
+        f"{result.folder}: {name} {reached} after {result.env_steps:,} steps of each "
         f"seed (seeds: {run.seeds}); {result.steps_per_second:,.0f} steps/s, compiled in "
         f"{result.compile_seconds:.1f} s",
         soft_wrap=True,

@@ -82,17 +82,23 @@ class CompilingCommand(Command):
     """Neither read nor write the user's folder of compiled programs."""
 
 
-def check_picture(path: Path) -> None:
+PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps", ".ps")
+"""What a picture's file may end with."""
+
+
+def check_picture(path: Path, endings: Sequence[str] = PICTURES, of: str = "") -> None:
     """Check that a picture or film can be written where --out says, before it is made.
 
     **Raises:**
 
-    `ValueError` for a folder, or what would be in none.
+    `ValueError` for another kind of file, a folder, or what would be in none.
     """
     if path.is_dir():
         raise ValueError(f"--out (={path}) must be a file, and is a folder")
     if not path.parent.is_dir():
         raise ValueError(f"--out (={path}) must be in a folder that exists")
+    if path.suffix.lower() not in endings:
+        raise ValueError(f"--out (={path}) must end in {', '.join(endings)}{of}")
 
 
 def early(words: Sequence[str]) -> argparse.Namespace:

@@ -10,7 +10,18 @@ from jaxtyping import Array, Float
 
 from zoo.parts import layer_norm
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": jax.nn.relu, "tanh": jnp.tanh}
+
+def relu(x: Array) -> Array:
+    """JAX's own, which cannot be pickled, and neither could a policy that has it."""
+    return jax.nn.relu(x)
+
+
+def tanh(x: Array) -> Array:
+    """JAX's own, for the same reason."""
+    return jnp.tanh(x)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"relu": relu, "tanh": tanh}
 """Activations by name."""
 
 
@@ -51,7 +62,7 @@ class Encoder(eqx.Module):
     """A linear layer with a ReLU or another activation, in front of a memory."""
 
     linear: Linear
-    activation: Callable[[Array], Array] = eqx.field(static=True, default=jax.nn.relu)
+    activation: Callable[[Array], Array] = eqx.field(static=True, default=relu)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Return the memory's input."""
@@ -110,7 +121,7 @@ class TwoLayers(eqx.Module):
         outputs: int,
         *,
         scale: float,
-        activation: Callable[[Array], Array] = jax.nn.relu,
+        activation: Callable[[Array], Array] = relu,
         keys: tuple[Array, Array],
     ):
         """**Arguments:**

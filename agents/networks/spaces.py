@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from agents.envs import MultiDiscrete as MultiDiscrete
 from agents.envs import encoding
 from agents.envs.core.encoding import is_bounded, width
+from agents.envs.core.spaces import by_content
 from agents.envs.core.statistics import NORMALIZED_LIMIT
 
 __all__ = ["MultiDiscrete", "encode", "is_bounded", "is_discrete", "width"]
@@ -77,4 +78,5 @@ def normalized_space(space: Any) -> Any:
     """Return the space of normalized observations, which have both signs; of a `Box` only."""
     if not isinstance(space, spaces.Box):
         return space
-    return spaces.Box(-NORMALIZED_LIMIT, NORMALIZED_LIMIT, space.shape, jnp.float32)
+    limit = NORMALIZED_LIMIT
+    return by_content(spaces.Box(-limit, limit, space.shape, jnp.float32))

@@ -48,8 +48,8 @@ class ScalarLog:
 
     **Raises:**
 
-    `ScalarsError` if rows of `keep` are missing, or the file is damaged; `ValueError` for a name of a
-    metric that cannot stand in the file.
+    `ScalarsError` if rows of `keep` are missing, or the file is damaged; `ValueError` for a name of
+    a metric that cannot stand in the file.
     """
 
     def __init__(

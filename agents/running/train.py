@@ -168,6 +168,11 @@ def train(
             if writes():
                 check_folder(folder, stored, config, resume=resume)
                 held.enter_context(sole_writer(folder))
+                if before and (done := _done(folder)) > total:
+                    raise ValueError(
+                        f"`steps` (={steps}) is less than the run in {folder} has done: "
+                        f"{done * agent.steps_per_iteration}."
+                    )
                 if not resume:  # another process may have begun a run in the meantime
                     check_folder(folder, _stored_config(folder), config, resume=False)
         progress = progress and writes()
@@ -185,11 +190,6 @@ def train(
             state, start = place.put(state), progress_of(path, done)
         else:
             state, start = programs.init(), 0
-        if start > total:
-            raise ValueError(
-                f"`steps` (={steps}) is less than the run in {folder} has done: "
-                f"{start * agent.steps_per_iteration}."
-            )
         every = checkpoint_every or max(1, total // 20)
         saves = held.enter_context(contextlib.closing(saver(checkpoints, folder, start)))
         loop = Loop(folder, config, programs, tracking, saves, total=total, checkpoint_every=every)
@@ -225,6 +225,12 @@ def _announce(
 def _rhythm(stored: Mapping[str, Any], name: str, default: int) -> int:
     found = stored.get(name)
     return found if isinstance(found, int) else default
+
+
+def _done(folder: Path) -> int:
+    """The iterations that the run in a folder has done."""
+    path = folder / CHECKPOINT
+    return progress_of(path, read_header(path).progress)
 
 
 def _stored_config(folder: Path) -> dict[str, Any] | None:

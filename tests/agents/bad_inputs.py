@@ -150,7 +150,8 @@ COMMANDS = [
     ("compare {run} --metric reward --out {new}.png", "metric 'reward' is not logged"),
     ("compare {run} {run} --out {new}.png", "must be one different name for each of the 2"),
     ("compare {run} --out {new}/a/b.png", "must be in a folder that exists"),
-    ("compare {run} --out {new}.xyz", "xyz"),
+    ("compare {run} --out {new}.xyz", "must end in .png, .pdf, .svg"),
+    ("analyze {run} --out {new}.txt", "must end in .png, .pdf, .svg"),
     ("compare {run} --smoothing 0 --out {new}.png", "(=0) must be at least 1 point"),
     ("analyze {new}", "There is no checkpoint at"),
     ("analyze {torn}", "is truncated"),
@@ -174,7 +175,12 @@ COMMANDS = [
     ("play {run} --env gravity --out {new}.gif", "another observation_space than"),
     ("watch {new} --once --every 0", "--every (=0.0) must be a number of seconds above 0"),
     ("watch --once", "a RUN must be given"),
-    ("envs --import no_such_module", "No module named 'no_such_module'"),
+    (
+        "envs --import no_such_module",
+        "--import (=no_such_module) cannot be imported: No module named 'no_such_module'",
+    ),
+    ("envs --import mine.py", "--import (=mine.py) must be the name of a module, not of its file"),
+    (f"{TRAIN} --memory mine", "One of your own is known once its module is: --import MODULE."),
     ("envs --filter chess", "no environment's name contains 'chess'"),
 ]
 

@@ -75,6 +75,41 @@ class Breaking(Walk):
         return *(self.change.get(name, lambda x: x)(x) for name, x in out.items()), info
 
 
+class Changing(Walk):
+    """What its steps return is changed, before gymnax makes an episode of it."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def step_env(self, key, state, action, params):
+        return self.change(*super().step_env(key, state, action, params))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda o, s, r, d, i: (o, s, r, d), "returns 4 values, and not .observation, state, rew"),
+        (lambda o, s, r, d, i: (o, s, r, d, d, i), "returns 6 values, and not"),
+        (lambda o, s, r, d, i: o, "returns .*, and not"),
+        (
+            lambda o, s, r, d, i: (o, s.replace(time=s.time * 1.0), r, d, i),
+            r"returns state\.time as float32\[\], `reset_env` as int32\[\]",
+        ),
+        (
+            lambda o, s, r, d, i: (o[None], s, r, d, i),
+            r"returns observation as float32\[1, 3\], `reset_env` as float32\[3\]",
+        ),
+        (lambda o, s, r, d, i: (o, (s, s), r, d, i), "returns a state of .*, `reset_env` one of"),
+    ],
+)
+def test_an_episode_that_breaks_its_contract_is_told_before_gymnax_fails(change, message, float32):
+    with pytest.raises(
+        (ValueError, TypeError), match=rf"`env` \(=Changing\): `step_env` {message}"
+    ):
+        collected(Changing(change))
+
+
 @pytest.mark.parametrize(
     ("env", "message"),
     [

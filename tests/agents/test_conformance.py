@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import pickle
 import re
 
 import equinox as eqx
@@ -180,6 +181,18 @@ def test_a_new_state_holds_every_array_once(case):
     leaves = eqx.filter(jax.tree.leaves(agent.init(key=jax.random.key(0))), eqx.is_inexact_array)
     places = [x.unsafe_buffer_pointer() for x in leaves if x is not None and x.size]
     assert places and len(places) == len(set(places))
+
+
+@of_each_class
+def test_policies_are_of_one_structure_and_travel(trained):
+    """Those of two seeds can be averaged, and one that was pickled or copied is like itself."""
+    one, other = (agents.load_policy(trained.folder, seed=seed) for seed in (0, 1))
+    structure, copies = jax.tree.structure(one), [other, copy.deepcopy(one)]
+    if trained.case.name != "documented":  # whose class is of a page, and no module
+        copies.append(pickle.loads(pickle.dumps(one)))
+    for same in copies:
+        assert jax.tree.structure(same) == structure
+        assert hash(jax.tree.structure(same)) == hash(structure)
 
 
 @of_each_class

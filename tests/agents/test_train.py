@@ -415,6 +415,12 @@ def test_nothing_to_resume(tmp_path, make):
     assert (tmp_path / "a").exists() == make
 
 
+def test_fewer_steps_are_refused_before_anything_is_compiled(copy, capsys):
+    with pytest.raises(ValueError, match=r"`steps` \(=300\) is less than .* has done: 600"):
+        train(Walk(), copy, steps=300, resume=True, progress="lines")
+    assert "compiling" not in capsys.readouterr().out
+
+
 def test_a_torn_checkpoint_is_not_resumed(copy):
     path = copy / "checkpoint.eqx"
     path.write_bytes(path.read_bytes()[:-20])

@@ -42,6 +42,22 @@ def check(memory, carry, xs, begin, weights, segment, present):
     return sensitivity
 
 
+@pytest.mark.parametrize(
+    ("loss", "found"),
+    [
+        (lambda y: y, r"shape \(3,\)"),
+        (lambda y: (jnp.sum(y), y), r"\('shape \(\)', 'shape \(3,\)'\)"),
+    ],
+)
+def test_a_loss_that_is_more_than_a_number_is_refused(loss, found):
+    cell = zoo.get("gru", hidden=3, inputs=2)
+    carry = cell.init_state(), cell.rtrl_init()
+    with pytest.raises(ValueError, match=rf"`loss` must return one number .*, not {found}"):
+        rtrl.accumulate(loss, cell, carry, jnp.ones((4, 2)), segment=2)
+    with pytest.raises(ValueError, match=r"`carry` \(whose second part is None\) must be a state"):
+        cell.rtrl_scan((carry[0], None), jnp.ones((4, 2)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("segment", [1, 4, TIME])
 @given(seed=forms.seeds, begin=forms.borders())

@@ -193,3 +193,39 @@ class Deaf(zoo.AbstractDenseCell):
 
     def transition(self, state, x, recurrent):
         return jnp.tanh(self.w @ x + rtrl.exact_product(self.u, state)[:, 0])
+
+
+class Absorbing(zoo.AbstractMonoidCell):
+    """Products that begin with zero, from which no element leads away."""
+
+    w: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w, _ = _weights(inputs, hidden, key)
+        self.inputs, self.hidden = inputs, hidden
+
+    def init_state(self):
+        return jnp.zeros(self.hidden)
+
+    def lift(self, x):
+        return self.w @ x
+
+    def combine(self, a, b):
+        return a * b
+
+
+class Wide(Transposed):
+    """Says that it has more outputs than its readout has."""
+
+    @property
+    def outputs(self):
+        return self.hidden + 1
+
+
+class Undefined(Rolled):
+    """Not a number where a unit is negative."""
+
+    def update(self, state, x):
+        return jnp.sqrt(self.w @ x + self.u * state)

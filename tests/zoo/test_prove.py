@@ -1,6 +1,7 @@
 """`zoo.prove`: honest cells pass, and every liar is named with the rule that it breaks."""
 
 import pickle
+import re
 
 import equinox as eqx
 import jax
@@ -69,6 +70,30 @@ def test_a_lie_is_named(name):
     computed = [c for c in report.checks if c.invariant in ("forms", "BPTT", "RTRL")]
     if name != "transposed, not square":  # which has no sensitivity at all
         assert max(check.number for check in computed) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (
+            liars.Wide,
+            r"shapes, of a step.*real outputs of shape \(5,\), as `outputs` says, and not",
+        ),
+        (liars.Undefined, "values, after random inputs.*states and outputs are finite"),
+    ],
+)
+def test_what_makes_no_sense_is_all_that_is_told(kind, message):
+    report = zoo.prove(lambda n, m, *, key: kind(m, m, key=key), show=False, check=False)
+    assert not report.passed and len(report.checks) == 1
+    assert re.search(message, str(zoo.ProofError(report)))
+
+
+def test_a_neutral_element_that_absorbs_is_named():
+    cell = liars.Absorbing(3, 4, key=KEY)
+    with jax.enable_x64(True):
+        neutral, associative = promises._monoid("", promises.cast(cell, jnp.float64))
+    assert not neutral.passed and neutral.number == 1 and associative.passed
+    assert "`combine` of `init_state()` and an element is the element" in neutral.rule
 
 
 def test_a_linear_cell_refuses_to_begin_with_ones():
@@ -191,6 +216,11 @@ def test_a_class_is_found_by_its_module(capsys):
         (
             ["prove", "tests.zoo.liars:Transposed", "kep=1"],
             "`option` (='kep') must be one of tests.zoo.liars:Transposed's: inputs, hidden, key",
+        ),
+        (["prove", "zoo:RetNet", "heads=x"], "`heads` (='x') of 'zoo:RetNet' must be a whole"),
+        (
+            ["prove", "json:loads"],
+            "`target` (='json:loads') must take `(inputs, hidden, *, key, **options)`",
         ),
         (["prove", "tests.zoo.liars:Honest"], "tests.zoo.liars has no class or function 'Honest'"),
     ],

@@ -59,6 +59,29 @@ def _slopes(memory):
     return pullback(jax.tree.map(jnp.ones_like, start))[0]
 
 
+def shapes(memory: AbstractMemory) -> list[Check]:
+    """What a step returns that is not what it says, for which nothing else could be checked."""
+    state, x = jax.eval_shape(memory.init_state), jax.ShapeDtypeStruct((memory.inputs,), float)
+    after, y = jax.eval_shape(memory.step, state, x)
+    found = []
+    if y.shape != (memory.outputs,) or not jnp.issubdtype(y.dtype, jnp.floating):
+        found.append(
+            f"`step` returns real outputs of shape ({memory.outputs},), as `outputs` says, and not "
+            f"{y.dtype}{list(y.shape)}"
+        )
+    was, now = (
+        jax.tree.map(lambda h: f"{h.dtype}{list(h.shape)}", state) for state in (state, after)
+    )
+    if was != now:
+        found.append(f"`step` returns a state like that of `init_state`, {was}, and not {now}")
+    for moved, reached_state, last in () if found else draws(memory):
+        for h in jax.tree.leaves((reached_state, moved.step(reached_state, last))):
+            if not np.isfinite(np.asarray(h)).all():
+                return [Check("values", "after random inputs", None, rule="states and outputs are "
+                              "finite at random parameters near the first")]  # fmt: skip
+    return [Check("shapes", "of a step", None, rule=rule) for rule in found]
+
+
 def constants(memory: AbstractMemory) -> list[Check]:
     """Whether the state at an episode's beginning is a constant, and one that the kind allows."""
     out = [
@@ -98,19 +121,29 @@ def _largest(tree: Any) -> tuple[float, str]:
 
 @jit
 def _products(cell, state, x):
-    neutral, one, two = cell.init_state(), cell.lift(x), cell.lift(-2 * x)
-    left = cell.combine(cell.combine(state, one), two)
-    right = cell.combine(state, cell.combine(one, two))
-    return cell.combine(neutral, state), cell.combine(state, neutral), left, right
+    neutral, one, two, three = cell.init_state(), *map(cell.lift, (x, -2 * x, x[::-1]))
+    # Elements as well as states: those that are reached from zeros may all be zeros.
+    identity = [
+        (product, element)
+        for element in (state, one)
+        for product in (cell.combine(neutral, element), cell.combine(element, neutral))
+    ]
+    associative = [
+        (
+            cell.combine(cell.combine(first, one), two),
+            cell.combine(first, cell.combine(one, two)),
+        )
+        for first in (state, three)
+    ]
+    return identity, associative
 
 
 def _monoid(path: str, cell: AbstractMonoidCell) -> list[Check]:
     identity, associative = (0.0, ""), (0.0, "")
     for moved, state, x in draws(cell):
-        before, after, left, right = _products(moved, state, x)
-        for product in (before, after):
-            identity = max(identity, difference(product, state))
-        associative = max(associative, difference(left, right))
+        as_they_were, of_three = _products(moved, state, x)
+        identity = max(identity, *(difference(*pair) for pair in as_they_were))
+        associative = max(associative, *(difference(*pair) for pair in of_three))
     return [
         Check("constants", "init_state as the neutral element", *identity,
               rule=f"`combine` of `init_state()` and an element is the element{_of(path)}"),

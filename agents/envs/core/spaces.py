@@ -1,14 +1,46 @@
-"""Spaces that gymnax does not have."""
+"""A space that gymnax does not have, and its own ones, compared by what they hold."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Bool, Int, Int32, PRNGKeyArray
 
 
-class MultiDiscrete(spaces.Space):
+class _ByContent:
+    """Equal to every space of its kind that holds the same."""
+
+    content: Hashable
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another space holds the same."""
+        return isinstance(other, _ByContent) and self.content == other.content
+
+    def __hash__(self) -> int:
+        """Equal for equal spaces."""
+        return hash(self.content)
+
+
+class Discrete(_ByContent, spaces.Discrete):
+    """gymnax's, compared by content."""
+
+
+class Box(_ByContent, spaces.Box):
+    """gymnax's, compared by content."""
+
+
+class Tuple(_ByContent, spaces.Tuple):
+    """gymnax's, compared by content."""
+
+
+class Dict(_ByContent, spaces.Dict):
+    """gymnax's, compared by content."""
+
+
+class MultiDiscrete(_ByContent, spaces.Space):
     """Several discrete numbers at once, each with its own count of values.
 
     **Attributes:**
@@ -32,6 +64,7 @@ class MultiDiscrete(spaces.Space):
             raise ValueError(f"`nvec` (={nvec!r}) must hold counts of at least 1.")
         self.shape = (len(self.nvec),)
         self.dtype = jnp.dtype(jnp.int32)
+        self.content = MultiDiscrete, self.nvec
 
     def __repr__(self) -> str:
         """The counts."""
@@ -46,3 +79,41 @@ class MultiDiscrete(spaces.Space):
         """Tell whether every number is in its range."""
         x = jnp.asarray(x)
         return jnp.all((x >= 0) & (x < jnp.asarray(self.nvec, x.dtype)))
+
+
+def by_content(space: Any) -> Any:
+    """Give a space like another one, of a kind that compares by content.
+
+    gymnax's compare by identity, and so would what has them as static fields: policies of two seeds
+    could not be averaged, one from a pickle would not be like itself, and a program would be
+    compiled for each. A space of another kind stays what it is.
+    """
+    if isinstance(space, _ByContent):
+        return space
+    if type(space) is spaces.Discrete:
+        return _like(space, Discrete, (int(space.n), str(space.dtype)))
+    if type(space) is spaces.Box:
+        sides = (np.asarray(side) for side in (space.low, space.high))
+        bounds = tuple((str(side.dtype), side.shape, side.tobytes()) for side in sides)
+        return _like(space, Box, (tuple(space.shape), str(jnp.dtype(space.dtype)), bounds))
+    if type(space) is spaces.Tuple:
+        parts: Any = tuple(map(by_content, space.spaces))
+        return _of_parts(space, Tuple, parts, tuple(enumerate(parts)))
+    if type(space) is spaces.Dict:
+        parts = {key: by_content(part) for key, part in space.spaces.items()}
+        return _of_parts(space, Dict, parts, tuple(parts.items()))
+    return space
+
+
+def _of_parts(space: Any, kind: type, parts: Any, items: tuple[tuple[Any, Any], ...]) -> Any:
+    if not all(isinstance(part, _ByContent) for _, part in items):
+        return space
+    made = _like(space, kind, items)
+    made.spaces = parts
+    return made
+
+
+def _like(space: Any, kind: type, content: Hashable) -> Any:
+    made = object.__new__(kind)
+    made.__dict__.update(space.__dict__, content=(kind, content))
+    return made

@@ -30,7 +30,8 @@ class TimeLimit(Wrapper):
 
         **Raises:**
 
-        `ValueError` for a limit less than 1 or beyond 32 bits, or an environment that runs on the host.
+        `ValueError` for a limit less than 1 or beyond 32 bits, or an environment that runs on the
+        host.
         """
         super().__init__(env)
         if runs_on_the_host(env):

@@ -1,0 +1,53 @@
+"""Spaces that are compared by what they hold."""
+
+import copy
+import pickle
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+
+from agents.envs import MultiDiscrete
+from agents.envs.core.spaces import by_content
+
+
+class Odd(spaces.Discrete):
+    """A kind of somebody's own."""
+
+
+def box(high=1.0, shape=(2,), dtype=jnp.float32):
+    return spaces.Box(-1.0, high, shape, dtype)
+
+
+SPACES = (
+    spaces.Discrete(3),
+    spaces.Discrete(4),
+    MultiDiscrete([2, 3]),
+    MultiDiscrete([3, 2]),
+    box(),
+    box(2.0),
+    box(shape=(3,)),
+    box(dtype=jnp.int32),
+    box(np.array([1.0, 2.0])),
+    spaces.Tuple([box(), spaces.Discrete(3)]),
+    spaces.Tuple([box(), spaces.Discrete(4)]),
+    spaces.Dict({"a": box(), "b": MultiDiscrete([2])}),
+    spaces.Dict({"a": box(), "c": MultiDiscrete([2])}),
+)
+
+
+def test_they_are_equal_where_they_hold_the_same():
+    for i, one in enumerate(SPACES):
+        same = by_content(one)
+        assert isinstance(same, type(one)) and by_content(same) is same and repr(same) == repr(one)
+        assert vars(same).keys() == vars(one).keys() | {"content"}
+        for j, other in enumerate(SPACES):
+            other = by_content(copy.deepcopy(other))
+            assert (same == other) == (i == j)
+            assert i != j or hash(same) == hash(other) == hash(pickle.loads(pickle.dumps(other)))
+
+
+@pytest.mark.parametrize("space", [Odd(3), spaces.Tuple([Odd(3), box()])])
+def test_another_kind_stays_what_it_is(space):
+    assert by_content(space) is space

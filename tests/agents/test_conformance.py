@@ -187,9 +187,9 @@ def test_a_new_state_holds_every_array_once(case):
 def test_policies_are_of_one_structure_and_travel(trained):
     """Those of two seeds can be averaged, and one that was pickled or copied is like itself."""
     one, other = (agents.load_policy(trained.folder, seed=seed) for seed in (0, 1))
-    structure, copies = jax.tree.structure(one), [other, copy.deepcopy(one)]
-    if trained.case.name != "documented":  # whose class is of a page, and no module
-        copies.append(pickle.loads(pickle.dumps(one)))
+    structure, copies = jax.tree.structure(one), [copy.deepcopy(one)]
+    if trained.case.name != "documented":  # whose class is a page's, made anew at every loading
+        copies += [other, pickle.loads(pickle.dumps(one))]
     for same in copies:
         assert jax.tree.structure(same) == structure
         assert hash(jax.tree.structure(same)) == hash(structure)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from agents.mapped import mapped
 from agents.networks import Inputs
+from agents.networks.spaces import by_content
 
 
 class Decision(eqx.Module):
@@ -108,7 +109,7 @@ class ByChance(AbstractBehavior):
     Without a key, where the best action is asked for, it takes action 0: one is like another.
     """
 
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
 
     @property
     def has_best(self) -> bool:

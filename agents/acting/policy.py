@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
 from agents.networks import Inputs
-from agents.networks.spaces import clipped
+from agents.networks.spaces import by_content, clipped
 
 
 class PolicyState(eqx.Module):
@@ -37,7 +37,7 @@ class Policy(eqx.Module):
     """
 
     behavior: AbstractBehavior
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
 
     def init_state(self) -> PolicyState:
         """Return the state before the first observation."""

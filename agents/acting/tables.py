@@ -13,6 +13,7 @@ from agents.acting.behavior import AbstractBehavior, Decision
 from agents.envs import MultiDiscrete
 from agents.mapped import mapped
 from agents.networks import Inputs
+from agents.networks.spaces import by_content
 
 MOST_ENTRIES = 10_000_000
 """The largest table that is made, in numbers."""
@@ -93,7 +94,7 @@ class ByTable(AbstractBehavior):
     """Takes actions by their values in a table; of drawn ones `epsilon` are uniformly random."""
 
     table: Float[Array, "observations actions"]
-    space: Any = eqx.field(static=True)
+    space: Any = eqx.field(static=True, converter=by_content)
     epsilon: float = eqx.field(static=True)
 
     def init_state(self) -> tuple[()]:
@@ -122,7 +123,7 @@ class ByPreference(AbstractBehavior):
     """Draws actions by the softmax of their preferences, and keeps the row of the observation."""
 
     tables: Tables
-    space: Any = eqx.field(static=True)
+    space: Any = eqx.field(static=True, converter=by_content)
 
     def init_state(self) -> tuple[()]:
         return ()

@@ -17,6 +17,7 @@ from agents.acting.behavior import (
 )
 from agents.mapped import mapped
 from agents.networks import Inputs
+from agents.networks.spaces import by_content
 from agents.networks.values import value_of
 
 
@@ -105,7 +106,7 @@ class ByActor(AbstractNetworkBehavior):
 
     network: Any
     at_random: Bool[Array, ""]
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, policy = mapped(self.network.step)(state, inputs)

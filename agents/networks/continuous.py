@@ -14,7 +14,7 @@ from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
 from agents.networks.layers import Layer, Layers, Linear
 from agents.networks.recurrent import Recurrent, around_memory
-from agents.networks.spaces import check_room
+from agents.networks.spaces import by_content, check_room
 from zoo.parts.checks import check_counts
 
 
@@ -65,7 +65,7 @@ class SquashedPolicy(eqx.Module):
     hidden: Layers
     mean: Linear
     log_std: Linear
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
 
     def __call__(self, y: Float[Array, " outputs"]) -> TanhGaussian:
         """Return the policy for the memory's output at one step."""
@@ -80,7 +80,7 @@ class NoisyPolicy(eqx.Module):
     hidden: Layers
     output: Linear
     noise: float = eqx.field(static=True)
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
 
     def __call__(self, y: Float[Array, " outputs"]) -> NoisyAction:
         """Return the policy for the memory's output at one step."""
@@ -99,7 +99,7 @@ class TwinValues(eqx.Module):
 
     hidden: tuple[Layers, Layers]
     output: tuple[Linear, Linear]
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
 
     def __call__(self, y: Float[Array, " outputs"]) -> Float[Array, " outputs"]:
         """Return the memory's output as it is: what `values` takes."""

@@ -14,7 +14,7 @@ from agents.networks.distributions import (
     MultiCategorical,
     TanhGaussian,
 )
-from agents.networks.spaces import MultiDiscrete
+from agents.networks.spaces import MultiDiscrete, by_content
 
 
 class ActorCritic(eqx.Module):
@@ -32,7 +32,7 @@ class ActorCritic(eqx.Module):
     actor: Callable[[Array], Array]
     critic: Callable[[Array], Array]
     log_std: Float[Array, " actions"] | None
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
     squashed: bool = eqx.field(static=True, default=False)
 
     def __call__(self, y: Float[Array, " outputs"]) -> tuple[Distribution, Float[Array, ""]]:
@@ -45,7 +45,7 @@ class PolicyHead(eqx.Module):
 
     layers: Callable[[Array], Array]
     log_std: Float[Array, " actions"] | None
-    action_space: Any = eqx.field(static=True)
+    action_space: Any = eqx.field(static=True, converter=by_content)
     squashed: bool = eqx.field(static=True, default=False)
 
     def __call__(self, y: Float[Array, " outputs"]) -> Distribution:

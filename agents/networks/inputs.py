@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from agents.networks.spaces import encode
+from agents.networks.spaces import by_content, encode
 
 
 class Inputs(eqx.Module):
@@ -45,8 +45,8 @@ class Features(eqx.Module):
     """
 
     encoder: Callable[[Array], Array] | None
-    observation_space: Any = eqx.field(static=True)
-    action_space: Any = eqx.field(static=True)
+    observation_space: Any = eqx.field(static=True, converter=by_content)
+    action_space: Any = eqx.field(static=True, converter=by_content)
     previous_action: bool = eqx.field(static=True)
     previous_reward: bool = eqx.field(static=True)
 

@@ -13,7 +13,7 @@ from agents.envs.core.encoding import is_bounded, width
 from agents.envs.core.spaces import by_content
 from agents.envs.core.statistics import NORMALIZED_LIMIT
 
-__all__ = ["MultiDiscrete", "encode", "is_bounded", "is_discrete", "width"]
+__all__ = ["MultiDiscrete", "by_content", "encode", "is_bounded", "is_discrete", "width"]
 
 
 def encode(space: Any, element: Any) -> Float[Array, " width"]:

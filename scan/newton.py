@@ -100,11 +100,12 @@ def newton(
         tolerance = (100 if numbers.bits > 16 else 2) * float(numbers.eps)
     options = _Options(coupling, tolerance, max_iterations, damping)
     xs = jax.tree.map(jnp.asarray, xs)
-    update, parameters = as_program(update, parameters, state, xs)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
+    parameters, state, xs, begin, initial = vary_together(parameters, state, xs, begin, initial)
+    update, parameters = as_program(update, parameters, state, xs)
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
     constants = jax.lax.stop_gradient((parameters, state, xs, begin, initial))
-    states, report = _iterated(options, update, *vary_together(*constants))
+    states, report = _iterated(options, update, *constants)
     solution = nonlinear(
         update,
         parameters,

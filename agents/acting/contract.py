@@ -28,23 +28,22 @@ def check_episode(env: Environment, params: Any) -> None:
     ):
         return
     key, space = jax.eval_shape(lambda: jax.random.key(0)), inner.action_space(params)
-    first = _eval_shape(inner, "reset_env", 2, "(observation, state)", key, params)
+    first = _eval_shape(inner, params, "reset_env", "(observation, state)", key)
     action = jax.ShapeDtypeStruct(space.shape, space.dtype)
     answer = "(observation, state, reward, terminated, info)"
-    after = _eval_shape(inner, "step_env", 5, answer, key, first[1], action, params)
+    after = _eval_shape(inner, params, "step_env", answer, key, first[1], action)
     _check_alike(inner, ("reset_env", "step_env"), first, after[:2], 0)
 
 
-def _eval_shape(env: Environment, name: str, count: int, answer: str, *arguments: Any) -> Any:
-    out = jax.eval_shape(lambda *given: _as_arrays(getattr(env, name)(*given)), *arguments)
-    if not isinstance(out, tuple) or len(out) != count:
+def _eval_shape(env: Environment, params: Any, name: str, answer: str, *arguments: Any) -> Any:
+    def arrays(*given):
+        return jax.tree.map(jnp.asarray, getattr(env, name)(*given, params))
+
+    out = jax.eval_shape(arrays, *arguments)
+    if not isinstance(out, tuple) or len(out) != len(answer.split(",")):
         found = f"{len(out)} values" if isinstance(out, tuple) else type(out).__name__
         raise ValueError(f"{_named(env)} `{name}` returns {found}, and not {answer}.")
     return out
-
-
-def _as_arrays(tree: Any) -> Any:
-    return jax.tree.map(jnp.asarray, tree)
 
 
 def check_first(env: Environment, params: Any, observation: Any) -> None:

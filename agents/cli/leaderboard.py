@@ -74,6 +74,8 @@ class Leaderboard(CompilingCommand):
         for memory in self.memories:
             check_known("memories", memory, board.variants)
         if self.action == "show":
+            if self.out is not None and not (out / RESULTS).exists():
+                raise ValueError(f"--out (={out}) holds no board: there is no {RESULTS} in it")
             self._show(known, console)
             return
         if self.action == "add":

@@ -72,7 +72,10 @@ class Watch(Command):
             if scalars is not None and (
                 self.metric not in scalars.metrics or scalars.has(self.metric)
             ):
-                steps, values = scalars.curve(self.metric)
+                try:
+                    steps, values = scalars.curve(self.metric)
+                except ValueError as error:
+                    raise ValueError(f"{label}: {error}") from None
                 mean, _ = confidence_band(smooth(values, self.smoothing))
                 curves[label], last = (steps, mean), f"{mean[-1]:.3f}"
             said.append((label, f"{last:>7}  {run.told()}"))

@@ -200,7 +200,12 @@ def test_a_loaded_policy_acts_outside_as_inside(trained):
     policy, actor = agents.load_policy(trained.folder, seed=1), trained.case.agent.actor
     state = actor.reset(policy.behavior, 1, key=jax.random.key(4))
     act = eqx.filter_jit(policy.act)
-    step = jax.jit(lambda s, k: actor.step(policy.behavior, s, k, greedy=True))
+
+    @jax.jit
+    def step(state, key):
+        memory, decision = policy.behavior(state.memory, state.inputs(), None)
+        return actor.advance(state, memory, decision.action, key)[:2]
+
     carried, lengths = policy.init_state(), []
     for number in range(12):  # over the ends of episodes
         carried, action = act(carried, state.observation[0], state.begin[0], state.reward[0])

@@ -176,11 +176,16 @@ def test_a_label_is_of_one_memory(tmp_path):
 
 def test_the_command_shows_and_refuses(tmp_path, capsys):
     write_table(tmp_path, table({("a", "mlp"): (0.0, 0.1, 0.2), ("a", "x"): (1.0, 1.0, 1.0)}))
+    write_table(tmp_path / "empty", Table())
     assert main(["leaderboard", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert shown.index("x ") < shown.index("mlp ") and "1.000 (1.000 to 1.000)" in shown
     for words, message in (
-        (["show", "--out", str(tmp_path / "none"), "--scale", "quick"], "the board is empty"),
+        (["show", "--out", str(tmp_path / "empty")], "the board is empty"),
+        (
+            ["show", "--out", str(tmp_path / "none")],
+            "holds no board: there is no results.csv in it",
+        ),
         (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
         (["show", "--memories", "gru"], "--memories has no meaning with `show`"),
         (["add", "--memories", "gru"], "--memories has no meaning with `add`"),

@@ -12,6 +12,7 @@ import pytest
 import agents
 import zoo
 from agents.networks import Inputs
+from agents.networks.layers import ACTIVATIONS
 from tests.agents.by_hand import episodes, gae_by_hand, values
 from tests.agents.tasks import Square, Tape
 
@@ -195,8 +196,8 @@ def test_actors_and_critics_with_memories_of_their_own_leave_each_other_alone():
     assert all(same)
     changed = jax.tree.map(np.array_equal, *map(jax.tree.leaves, (old.actor, new.actor)))
     assert not any(changed)
-    assert new.actor.head.layers.activation is jnp.tanh
-    assert new.actor.features.encoder.activation is jnp.tanh
+    assert new.actor.head.layers.activation is ACTIVATIONS["tanh"]
+    assert new.actor.features.encoder.activation is ACTIVATIONS["tanh"]
 
 
 @pytest.mark.slow

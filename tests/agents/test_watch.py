@@ -182,7 +182,7 @@ def test_a_run_that_still_compiles_is_waited_for(tmp_path, capsys):
     [
         ("{new}", "holds no run: there is no scalars.csv"),
         ("{run} --every 0", "--every (=0.0) must be a number of seconds above 0"),
-        ("{run} --metric reward", "metric 'reward' is not logged; there are: return"),
+        ("{run} --metric reward", ": metric 'reward' is not logged; there are: return"),
     ],
 )
 def test_what_cannot_be_watched_is_told(words, message, tmp_path, capsys):

@@ -14,7 +14,6 @@ from jaxtyping import Array, Int, PyTree
 
 from agents.acting import Actor, Policy
 from agents.envs import resolve
-from agents.envs.core.spaces import by_content
 from agents.settings import check_settings
 from zoo.options import Options
 from zoo.parts.checks import check_counts, did_you_mean
@@ -140,7 +139,7 @@ class AbstractAgent(abc.ABC):
         env, params = self.environment
         # Layers are made after their bounds, which have to be numbers where a program is traced.
         with jax.ensure_compile_time_eval():
-            return by_content(env.observation_space(params)), by_content(env.action_space(params))
+            return env.observation_space(params), env.action_space(params)
 
     @property
     def env_name(self) -> str:

@@ -78,5 +78,4 @@ def normalized_space(space: Any) -> Any:
     """Return the space of normalized observations, which have both signs; of a `Box` only."""
     if not isinstance(space, spaces.Box):
         return space
-    limit = NORMALIZED_LIMIT
-    return by_content(spaces.Box(-limit, limit, space.shape, jnp.float32))
+    return spaces.Box(-NORMALIZED_LIMIT, NORMALIZED_LIMIT, space.shape, jnp.float32)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -46,6 +47,18 @@ def test_they_are_equal_where_they_hold_the_same():
             other = by_content(copy.deepcopy(other))
             assert (same == other) == (i == j)
             assert i != j or hash(same) == hash(other) == hash(pickle.loads(pickle.dumps(other)))
+
+
+def test_bounds_that_are_traced_stay_what_they_are():
+    """As where an agent of somebody's own asks the environment inside of a program."""
+
+    @jax.jit
+    def inside(high):
+        space = box(high)
+        assert by_content(space) is space
+        return high
+
+    inside(jnp.ones(2))
 
 
 @pytest.mark.parametrize("space", [Odd(3), spaces.Tuple([Odd(3), box()])])

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Int, Int32, PRNGKeyArray
 
 
@@ -86,13 +87,16 @@ def by_content(space: Any) -> Any:
 
     gymnax's compare by identity, and so would what has them as static fields: policies of two seeds
     could not be averaged, one from a pickle would not be like itself, and a program would be
-    compiled for each. A space of another kind stays what it is.
+    compiled for each. A space of another kind stays what it is, and so does one whose bounds are no
+    numbers yet, because it was made inside of a program that is traced.
     """
     if isinstance(space, _ByContent):
         return space
     if type(space) is spaces.Discrete:
         return _like(space, Discrete, (int(space.n), str(space.dtype)))
     if type(space) is spaces.Box:
+        if isinstance(space.low, Tracer) or isinstance(space.high, Tracer):
+            return space
         sides = (np.asarray(side) for side in (space.low, space.high))
         bounds = tuple((str(side.dtype), side.shape, side.tobytes()) for side in sides)
         return _like(space, Box, (tuple(space.shape), str(jnp.dtype(space.dtype)), bounds))

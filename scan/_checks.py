@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from scan.trees import built, described
+
 _COUPLINGS = ("units", "dense")
 
 
@@ -41,9 +43,8 @@ def check_initial(initial: PyTree, state: PyTree) -> None:
     """`ValueError` where a state cannot be replaced by what is given as its initial value."""
     if initial is None:
         raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
-    given, wanted = map(_built, (initial, state))
-    if given != wanted:
-        given, wanted = (jax.tree.unflatten(*built) for built in (given, wanted))
+    if built(initial) != built(state):
+        given, wanted = _shapes(initial), _shapes(state)
         raise ValueError(f"`initial` (shape {given}) must be built like `state` (shape {wanted}).")
 
 
@@ -52,9 +53,9 @@ def check_states(states: PyTree, state: PyTree, time: int) -> None:
     known = check_steps("states", states)
     if known != time:
         raise ValueError(f"`states` (of {known} steps) must be those of all {time}.")
-    given, wanted = _built(jax.tree.map(lambda x: x[0], states)), _built(state)
-    if given != wanted:
-        given, wanted = (jax.tree.unflatten(*built) for built in (given, wanted))
+    each = jax.tree.map(lambda x: x[0], states)
+    if built(each) != built(state):
+        given, wanted = _shapes(each), _shapes(state)
         raise ValueError(f"`states` (each of shape {given}) must be built like `state` ({wanted}).")
 
 
@@ -82,7 +83,7 @@ def check_recurrence(
     leaves = jax.tree.leaves(state)
     kinds = {(leaf.shape, leaf.dtype) for leaf in leaves}
     if coupling == "units" and len(kinds) > 1:
-        found = ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves)
+        found = ", ".join(described(leaves))
         raise ValueError(
             f"`state` has leaves {found}: `coupling='units'` needs one shape and one dtype."
         )
@@ -100,14 +101,10 @@ def check_recurrence(
 
 def check_update(end: PyTree, state: PyTree) -> None:
     """`ValueError` where what an update returns cannot be the next state."""
-    types = [[jnp.result_type(leaf) for leaf in jax.tree.leaves(x)] for x in (end, state)]
-    if _built(end) != _built(state) or types[0] != types[1]:
-        given, wanted = (
-            jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", x)
-            for x in (end, state)
-        )
+    given, wanted = described(end), described(state)
+    if jax.tree.flatten(given) != jax.tree.flatten(wanted):
         raise ValueError(f"`update` returns {given}: it must return what `state` is, {wanted}.")
 
 
-def _built(tree: PyTree) -> tuple[Any, list]:
-    return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
+def _shapes(tree: PyTree) -> PyTree:
+    return jax.tree.unflatten(*built(tree))

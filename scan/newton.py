@@ -14,7 +14,7 @@ from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.linear import linear
-from scan.nonlinear import as_program, nonlinear, states_before
+from scan.nonlinear import as_program, solution, states_before
 from scan.sequential import reset
 
 
@@ -104,19 +104,9 @@ def newton(
     parameters, state, xs, begin, initial = vary_together(parameters, state, xs, begin, initial)
     update, parameters = as_program(update, parameters, state, xs)
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
-    constants = jax.lax.stop_gradient((parameters, state, xs, begin, initial))
-    states, report = _iterated(options, update, *constants)
-    solution = nonlinear(
-        update,
-        parameters,
-        state,
-        xs,
-        begin,
-        initial=initial,
-        coupling=coupling,
-        states=states,
-    )
-    return solution, report
+    given = parameters, state, xs, begin, initial
+    states, report = _iterated(options, update, *jax.lax.stop_gradient(given))
+    return solution(update, coupling, *given, jax.lax.stop_gradient(states)), report
 
 
 def _iterated(options, update, parameters, state, xs, begin, initial):

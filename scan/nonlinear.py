@@ -49,9 +49,8 @@ def nonlinear(
     - `begin`: shape `[time]`; where true, the state is replaced by `initial`, a constant.
     - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
     - `coupling`: `"units"` where the state's leaves have one shape and dtype and no unit acts on
-      another.
-      `"dense"` for any other: derivatives then go step by step, and `scan.sequential` is as fast,
-      unless the states are known.
+      another. `"dense"` for any other: derivatives then go step by step, and `scan.sequential` is
+      as fast, unless the states are known.
     - `states`: the states, where they are known, from another method or another call.
 
     **Returns:**
@@ -73,7 +72,7 @@ def nonlinear(
         _, states = sequential(partial(step, constants), start, inputs, begin, initial=initial)
     # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
-    return _solution(step, coupling, parameters, state, xs, begin, initial, states)
+    return solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
 def needed(program: Jaxpr) -> list[bool]:
@@ -156,13 +155,18 @@ def _step_of_program(program, treedef, unused, parameters, state, x):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _solution(step, coupling, parameters, state, xs, begin, initial, states):
+def solution(step, coupling, parameters, state, xs, begin, initial, states):
+    """The states, with the derivatives of the equation that they solve.
+
+    **Arguments:** those of `nonlinear`, checked; `step` and `parameters` are what `as_program`
+    makes.
+    """
     return states
 
 
 def _tangent_rule(step, coupling, primals, tangents):
     # Second derivatives see by this call that the states are functions of the parameters.
-    states = _solution(step, coupling, *primals)
+    states = solution(step, coupling, *primals)
     moving = [nonzero(jax.tree.leaves(tangent)) for tangent in tangents[:3]]
     wanted = tuple(tuple(t is not None for t in tangent) for tangent in moving)
     forward = partial(_tangent, step, coupling, wanted)
@@ -170,7 +174,7 @@ def _tangent_rule(step, coupling, primals, tangents):
     return states, linear_map(forward, transpose, states, primals[:-1], moving)
 
 
-_solution.defjvp(_tangent_rule, symbolic_zeros=True)
+solution.defjvp(_tangent_rule, symbolic_zeros=True)
 
 
 def _tangent(step, coupling, wanted, states, residuals, tangents):

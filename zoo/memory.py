@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from scan.trees import built, described
 from zoo.parts import real_dtype
 
 State = Any
@@ -219,17 +220,12 @@ class AbstractMemory(eqx.Module):
     def check_state(self, state: State) -> None:
         """Raise `ValueError` for a state that is not built like that of `init_state`."""
         expected = jax.eval_shape(self.init_state)
-        built = lambda x: (jax.tree.structure(x), [jnp.shape(leaf) for leaf in jax.tree.leaves(x)])  # noqa: E731
         if built(state) == built(expected):
             return
-        given, wanted = (
-            jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", x)
-            for x in (state, expected)
-        )
         raise ValueError(
-            f"`state` (={given}) must be like {wanted}, which `init_state` gives for "
-            f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden}). For several "
-            "sequences side by side use `jax.vmap`."
+            f"`state` (={described(state)}) must be like {described(expected)}, which "
+            f"`init_state` gives for {type(self).__name__}(inputs={self.inputs}, "
+            f"hidden={self.hidden}). For several sequences side by side use `jax.vmap`."
         )
 
     def check_carry(self, carry: Carry) -> None:

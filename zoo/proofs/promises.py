@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from scan.trees import described
 from zoo.kinds import (
     AbstractDenseCell,
     AbstractLinearCell,
@@ -67,19 +68,19 @@ def shapes(memory: AbstractMemory) -> list[Check]:
     if y.shape != (memory.outputs,) or not jnp.issubdtype(y.dtype, jnp.floating):
         found.append(
             f"`step` returns real outputs of shape ({memory.outputs},), as `outputs` says, and not "
-            f"{y.dtype}{list(y.shape)}"
+            f"{described(y)}"
         )
-    was, now = (
-        jax.tree.map(lambda h: f"{h.dtype}{list(h.shape)}", state) for state in (state, after)
-    )
-    if was != now:
+    was, now = described(state), described(after)
+    if jax.tree.flatten(was) != jax.tree.flatten(now):
         found.append(f"`step` returns a state like that of `init_state`, {was}, and not {now}")
-    for moved, reached_state, last in () if found else draws(memory):
+    if found:
+        return [Check("shapes", "of a step", None, rule=rule) for rule in found]
+    for moved, reached_state, last in draws(memory):
         for h in jax.tree.leaves((reached_state, moved.step(reached_state, last))):
             if not np.isfinite(np.asarray(h)).all():
                 return [Check("values", "after random inputs", None, rule="states and outputs are "
                               "finite at random parameters near the first")]  # fmt: skip
-    return [Check("shapes", "of a step", None, rule=rule) for rule in found]
+    return []
 
 
 def constants(memory: AbstractMemory) -> list[Check]:

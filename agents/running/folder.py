@@ -67,9 +67,12 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
     **Raises:**
 
-    `RunFolderError` if another process, or another thread, writes to it already.
+    `RunFolderError` if it cannot be made, or another process or thread writes to it already.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"`out` (={folder}) cannot be made a folder: {error}") from error
     # The system frees it where its holder dies, however that happens. It is waited for a little:
     # `has_writer` holds it for an instant.
     lock = FileLock(folder / LOCK, timeout=0.2)

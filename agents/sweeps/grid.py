@@ -69,10 +69,12 @@ def read_grid(path: Path) -> Grid:
 
     **Raises:**
 
-    `ValueError` if it is no such file, naming what is wrong; `OSError` if it cannot be read.
+    `ValueError` if it cannot be read or is no such file, naming what is wrong.
     """
     try:
         tables = tomllib.loads(path.read_text(), parse_float=_AsWritten)
+    except OSError as error:
+        raise ValueError(f"the file of the grid cannot be read: {error}") from None
     except ValueError as error:
         raise ValueError(f"{path} is no TOML: {error}") from None
     for name, table in tables.items():

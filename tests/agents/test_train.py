@@ -399,6 +399,10 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
     assert snapshot(tmp_path) == {"thesis.tex": b"years of work"}
     with pytest.raises(RunFolderError, match="is a file, not a folder"):
         train(Walk(), tmp_path / "thesis.tex")
+    with pytest.raises(
+        RunFolderError, match=r"`out` \(=.*thesis\.tex/run\) cannot be made a folder"
+    ):
+        train(Walk(), tmp_path / "thesis.tex" / "run")
 
 
 def test_the_rest_of_a_crashed_first_checkpoint_does_not_block(tmp_path):

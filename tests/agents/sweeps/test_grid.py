@@ -86,6 +86,11 @@ def test_a_file_that_is_no_grid(written, text, message):
         read_grid(written(text))
 
 
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match=r"file of the grid cannot be read: .*nothing\.toml"):
+        read_grid(tmp_path / "nothing.toml")
+
+
 def test_axes_are_read_from_words():
     texts = ["learning-rate=1e-4,3e-4", "memory_options.shape=(1, 2),[3,4],5", "env=a=b"]
     assert read_axes(texts) == {

@@ -62,7 +62,7 @@ EXPERIMENT = Experiment(
         ),
     ),
     differs=(
-        "The paper's tasks are from Mujoco; here a card is asked for eight steps after it was "
+        "The paper's tasks are from Mujoco; here a card is asked for seven steps after it was "
         "shown. Steps are learned from one by one, as there."
     ),
 )

@@ -99,8 +99,8 @@ def _kept_apart(copies: Array) -> Array:
 
 
 def _parted(x: Array, axis: int, devices: int) -> Array:
-    return x.reshape(*x.shape[:axis], devices, -1, *x.shape[axis + 1 :])
+    return x.reshape(*x.shape[:axis], devices, x.shape[axis] // devices, *x.shape[axis + 1 :])
 
 
 def _joined(x: Array, axis: int) -> Array:
-    return x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :])
+    return jax.lax.collapse(x, axis, axis + 2)

@@ -208,16 +208,16 @@ def sum_pulled_back(
     @loops.def_vmap
     def loops_of_batches(size, batched, table, *of_loops):
         tables, *others = batched
+        flat = lambda x: jax.lax.collapse(x, 0, 2)  # noqa: E731
         total = 0
         if any(jax.tree.leaves(tables)):
             table = batched_whole(table, tables, size)
             total = jax.tree.leaves(table)[0].shape[1]
-            table = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), table)
+            table = jax.tree.map(flat, table)
         index, begin, cotangents = batched_whole(tuple(of_loops), tuple(others), size)
         index = index + total * jnp.arange(size, dtype=index.dtype)[:, None, None]
-        flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
         sums = loops(table, *jax.tree.map(flat, (index, begin, cotangents)))
-        sums = jax.tree.map(lambda x: x.reshape(size, -1, *x.shape[1:]), sums)
+        sums = jax.tree.map(lambda x: x.reshape(size, len(x) // size, *x.shape[1:]), sums)
         return sums, jax.tree.map(lambda _: True, sums)
 
     def loop(table, *of_rows):

@@ -185,8 +185,10 @@ def _chunk(state, inputs):
 
     if rates is not None:
         v = v - jnp.where(from_start, _product("tk,kv->tv", k * since_start, state), 0)
-        system = jnp.tril(rates[:, None] * jnp.where(same, _decayed(k, k, g), 0), -1)
-        v = _product("ts,sv->tv", _inverse(system), rates[:, None] * v)
+        v = rates[:, None] * v
+        if length > 1:  # of one step there is nothing to solve
+            system = jnp.tril(rates[:, None] * jnp.where(same, _decayed(k, k, g), 0), -1)
+            v = _product("ts,sv->tv", _inverse(system), v)
     reads = jnp.where(from_start, _product("tk,kv->tv", q * since_start, state), 0)
     reads = reads + _product("ts,sv->tv", jnp.where(same, _decayed(q, k, g), 0), v)
     end = jnp.where(from_start[-1:], since_start[-1][:, None] * state, 0)

@@ -137,8 +137,8 @@ def along(
     """
     time, envs = inputs.begin.shape
     segment = gradient.segment_length(time)
-    pieces = jax.tree.map(lambda x: x.reshape(-1, segment, *x.shape[1:]), inputs)
     count = time // segment
+    pieces = jax.tree.map(lambda x: x.reshape(count, segment, *x.shape[1:]), inputs)
 
     # Each start goes to its place in the order of `to_segments` at once. What a scan stacks over
     # time would have to be transposed, and sensitivities are tens of megabytes.
@@ -157,7 +157,7 @@ def along(
     like = jax.eval_shape(lambda carry: gradient.stored(carry), carry)
     tables = jax.tree.map(lambda x: jnp.zeros((envs, count, *x.shape[1:]), x.dtype), like)
     (end, starts), _ = jax.lax.scan(advance, (carry, tables), (jnp.arange(count), pieces))
-    return end, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), starts)
+    return end, jax.tree.map(lambda x: jax.lax.collapse(x, 0, 2), starts)
 
 
 def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: PyTree) -> PyTree:
@@ -191,6 +191,6 @@ def unrolled(
 
     ends, found = with_own_copy(run, (0, 1), (0, 1))(network, starts, pieces)
     # The last segment of each environment ends where the rollout does.
-    last = lambda x: x.reshape(envs, -1, *x.shape[1:])[:, -1]  # noqa: E731
+    last = lambda x: x.reshape(envs, len(x) // envs, *x.shape[1:])[:, -1]  # noqa: E731
     state = jax.tree.map(last, gradient.state(ends))
     return state, from_segments(found, envs)

@@ -23,7 +23,7 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
                 f"`rollout` (time {time}) must be divisible by the segment `length` (={length})."
             )
         x = x.reshape(time // length, length, envs, *x.shape[2:])
-        return jnp.moveaxis(x, 0, 2).reshape(length, -1, *x.shape[3:])
+        return jax.lax.collapse(jnp.moveaxis(x, 0, 2), 1, 3)
 
     return jax.tree.map(cut, rollout)
 
@@ -32,16 +32,16 @@ def from_segments(segments: PyTree, envs: int) -> PyTree:
     """Undo `to_segments`: put segments `[length, segments, ...]` together to `[time, env, ...]`."""
 
     def join(x: Array) -> Array:
-        length = x.shape[0]
-        x = x.reshape(length, envs, -1, *x.shape[2:])
-        return jnp.moveaxis(x, 2, 0).reshape(-1, envs, *x.shape[3:])
+        length, segments = x.shape[:2]
+        x = x.reshape(length, envs, segments // envs, *x.shape[2:])
+        return jax.lax.collapse(jnp.moveaxis(x, 2, 0), 0, 2)
 
     return jax.tree.map(join, segments)
 
 
 def to_starts(carries: PyTree) -> PyTree:
     """Flatten carries at segments' starts, `[segment, env, ...]`, in the order of `to_segments`."""
-    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1).reshape(-1, *x.shape[2:]), carries)
+    return jax.tree.map(lambda x: jax.lax.collapse(jnp.moveaxis(x, 0, 1), 0, 2), carries)
 
 
 def take(table: PyTree, indices: Int[Array, "groups rows"], axis: int = 0) -> PyTree:
@@ -57,7 +57,7 @@ def take(table: PyTree, indices: Int[Array, "groups rows"], axis: int = 0) -> Py
     before = (slice(None),) * axis
 
     def of_groups(x: Array) -> Array:
-        parts = x.reshape(*x.shape[:axis], groups, -1, *x.shape[axis + 1 :])
+        parts = x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
         pick = lambda part, i: part.at[(*before, i)].get(mode="promise_in_bounds")  # noqa: E731
         picked = jax.vmap(pick, (axis, 0), axis)(parts, indices)
         return picked.reshape(*x.shape[:axis], groups * rows, *x.shape[axis + 1 :])

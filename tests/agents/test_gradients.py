@@ -18,11 +18,11 @@ from agents.networks import Inputs, Recurrent, actor_critic
 TIME, ENVS = 12, 3
 
 
-def network(memory="rtu", **options):
+def network(memory="rtu", memory_options=None, **options):
     return actor_critic(
         spaces.Box(-1, 1, (3,)),
         spaces.Discrete(2),
-        zoo.spec(memory, hidden=4),
+        zoo.spec(memory, hidden=4, **(memory_options or {})),
         encoder_size=5,
         head_size=4,
         key=jax.random.key(1),
@@ -82,6 +82,14 @@ def test_the_three_gradients_agree_where_they_must(memory):
     assert difference(RTRL(1), lambda net: net.memory) < 1e-9
     assert difference(RTRL(4), lambda net: net.features) > 1e-3
     assert difference(TBPTT(4), lambda net: net.memory) > 1e-3
+
+
+def test_they_agree_for_a_memory_without_a_state():
+    net = network("frame_stack", {"window": 1})
+    assert not any(x.size for x in jax.tree.leaves(net.memory.init_state()))
+    whole, by_rtrl = (loss_gradient(choice, net) for choice in (BPTT(), RTRL(4)))
+    for a, b in zip(*map(jax.tree.leaves, (whole, by_rtrl)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Memories of outer products by chunks against a plain loop: values, gradients, resets, NaNs."""
 
+import functools
 import re
 
 import jax
@@ -63,6 +64,18 @@ def test_values_and_gradients_equal_the_loop(decays, delta):
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11),
         (value, out, gradient),
         (expected_value, expected, expected_gradient),
+    )
+
+
+@pytest.mark.parametrize(("steps", "length"), [(1, 16), (3, 16), (5, 1)])
+def test_chunks_of_one_step_are_the_loop_too(steps, length):
+    *arguments, state, _, begin = problem(1, True)
+    cut = (*(x[:steps] for x in arguments), state, -jnp.ones((steps, HEADS, 1)), begin[:steps])
+    run = functools.partial(chunked, length=length)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11),
+        with_gradient(run, cut),
+        with_gradient(loop, cut),
     )
 
 

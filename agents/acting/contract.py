@@ -1,9 +1,11 @@
 """What is asked of an environment, told where its program is traced and not in JAX's words."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
@@ -54,7 +56,17 @@ def check_first(env: Environment, params: Any, observation: Any) -> None:
     - `observation`: as `reset` returns it, with a leading axis over environments.
     """
     single = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), observation)
-    _check_element(env, "", env.observation_space(params), single)
+    for place, found, wanted in _misfits(env.observation_space(params), single):
+        raise ValueError(
+            f"{_named(env)} `reset` returns observation{place} of {found}; `observation_space` "
+            f"says {wanted}."
+        )
+
+
+def check_observation(space: Any, observation: Any) -> None:
+    """Raise `ValueError` where an observation does not have the shapes of a space."""
+    for place, found, wanted in _misfits(space, observation):
+        raise ValueError(f"`observation`{place} (of {found}) must be of {wanted}.")
 
 
 def check_next(
@@ -97,25 +109,21 @@ def _check_alike(
                 )
 
 
-def _check_element(env: Environment, path: str, space: Any, element: Any) -> None:
+def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
+    """Where an element is none of a space by its shapes: the place, what is there and what not."""
+    given = _parts(element)
+    shape = None if given else getattr(element, "shape", () if np.isscalar(element) else None)
+    found = f"parts {list(given)}" if shape is None else f"shape {shape}"
     if isinstance(space, spaces.Discrete | spaces.Box | MultiDiscrete):
-        found = getattr(element, "shape", None)
-        if found != tuple(space.shape):
-            found = f"parts {list(_parts(element))}" if found is None else f"shape {found}"
-            raise ValueError(
-                f"{_named(env)} `reset` returns observation{path} of {found}; "
-                f"`observation_space` says shape {tuple(space.shape)}."
-            )
+        if shape != tuple(space.shape):
+            yield place, found, f"shape {tuple(space.shape)}"
         return
-    given, wanted = _parts(element), _parts(space.spaces)
+    wanted = _parts(space.spaces)
     if given.keys() != wanted.keys():
-        found = f"parts {list(given)}" if given else f"shape {element.shape}"
-        raise ValueError(
-            f"{_named(env)} `reset` returns observation{path} of {found}; "
-            f"`observation_space` has parts {list(wanted)}."
-        )
+        yield place, found, f"parts {list(wanted)}"
+        return
     for key, part in wanted.items():
-        _check_element(env, f"{path}[{key!r}]", part, given[key])
+        yield from _misfits(part, given[key], f"{place}[{key!r}]")
 
 
 def _parts(tree: Any) -> dict[Any, Any]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
+from agents.acting.contract import check_observation
 from agents.networks import Inputs
 from agents.networks.spaces import by_content, clipped
 
@@ -33,10 +34,11 @@ class Policy(eqx.Module):
     **Attributes:**
 
     - `behavior`: chooses the actions.
-    - `action_space`: a gymnax space.
+    - `observation_space`, `action_space`: gymnax spaces of the environment.
     """
 
     behavior: AbstractBehavior
+    observation_space: Any = eqx.field(static=True, converter=by_content)
     action_space: Any = eqx.field(static=True, converter=by_content)
 
     def init_state(self) -> PolicyState:
@@ -51,7 +53,7 @@ class Policy(eqx.Module):
         values of attention: begin with its own `init_state`.
         """
         behavior, *_ = self.behavior.prepared()
-        return Policy(behavior, self.action_space)
+        return Policy(behavior, self.observation_space, self.action_space)
 
     def act(
         self,
@@ -73,7 +75,7 @@ class Policy(eqx.Module):
         **Arguments:**
 
         - `state`: as `init_state` or the previous call returned it.
-        - `observation`: as the environment gives it.
+        - `observation`: as the environment gives it, with the shapes of its space.
         - `begin`: whether it is the first of an episode. The memory is then reset first.
         - `reward`: the previous reward; only read by networks that take it as an input.
         - `key`: PRNG key to draw the action with; the best action without one.
@@ -81,7 +83,12 @@ class Policy(eqx.Module):
         **Returns:**
 
         `(state, action)`; the action lies in its space.
+
+        **Raises:**
+
+        `ValueError` for an observation of other shapes or parts than those of its space.
         """
+        check_observation(self.observation_space, observation)
         inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))
         # A behavior is for environments side by side: this is one of them.
         one = lambda tree: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731

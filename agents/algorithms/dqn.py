@@ -121,7 +121,7 @@ class DQN(AbstractOffPolicy):
 
     def policy(self, learner: Learner) -> Policy:
         behavior = ByValues(learner.network, jnp.float32(self.epsilon_end))
-        return Policy(behavior, self.spaces[1])
+        return Policy(behavior, *self.spaces)
 
     def _new_learner(self, *, key: Array) -> Learner:
         network = self.network(key=key)

@@ -170,7 +170,7 @@ class IdealPolicyIteration(AbstractAgent):
 
     def policy(self, learner: Float[Array, "observations actions"]) -> Policy:
         tables = Tables(jnp.log(learner), jnp.zeros(learner.shape[0], learner.dtype))
-        return Policy(ByPreference(tables, self.spaces[0]), self.spaces[1])
+        return Policy(ByPreference(tables, self.spaces[0]), *self.spaces)
 
     def values(
         self, policy: Float[Array, "observations actions"]

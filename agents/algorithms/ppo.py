@@ -226,7 +226,7 @@ class PPO(AbstractAgent):
         return AgentState(learner, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Learner) -> Policy:
-        return Policy(self._behavior(learner), self.spaces[1])
+        return Policy(self._behavior(learner), *self.spaces)
 
     def _behavior(self, learner: Learner) -> ByPolicy:
         return ByPolicy(learner.network, learner.observation_statistics)

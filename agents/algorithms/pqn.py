@@ -173,7 +173,7 @@ class PQN(AbstractAgent):
 
     def policy(self, learner: Learner) -> Policy:
         behavior = ByValues(learner.network, jnp.float32(self.epsilon_end))
-        return Policy(behavior, self.spaces[1])
+        return Policy(behavior, *self.spaces)
 
     def share(self, steps: Int[Array, ""]) -> Float[Array, ""]:
         """Return ε after so many environment steps."""

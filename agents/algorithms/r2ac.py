@@ -172,7 +172,7 @@ class R2AC(AbstractAgent):
         return AgentState(learner, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Learner) -> Policy:
-        return Policy(self._behavior(learner.network), self.spaces[1])
+        return Policy(self._behavior(learner.network), *self.spaces)
 
     def _behavior(self, network: Recurrent | Separate) -> ByPolicy:
         return ByPolicy(network, reward_clip=self.reward_clip)

@@ -129,7 +129,7 @@ class StreamingAC(AbstractStreaming):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the policy of a learner."""
-        return Policy(ByScaledActor(learner.actor, learner.scaling.observation), self.spaces[1])
+        return Policy(ByScaledActor(learner.actor, learner.scaling.observation), *self.spaces)
 
     def _step(
         self, learner: Learner, actors: Actors, steps: Int[Array, ""], key: Array

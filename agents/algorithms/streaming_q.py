@@ -103,7 +103,7 @@ class StreamingQ(AbstractStreaming):
         """Return the greedy policy; with a key, the ε-greedy one of the end of training."""
         statistics = learner.scaling.observation
         behavior = ByValues(learner.network, jnp.float32(self.epsilon_end), statistics)
-        return Policy(behavior, self.spaces[1])
+        return Policy(behavior, *self.spaces)
 
     def _choose(
         self, values: Float[Array, "env actions"], steps: Int[Array, ""], key: Array

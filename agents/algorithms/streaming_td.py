@@ -236,7 +236,7 @@ class StreamingTD(AbstractAgent):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the random policy, whose behavior has the predictions as memo."""
-        return Policy(ByPrediction(learner.network, self.chance), self.spaces[1])
+        return Policy(ByPrediction(learner.network, self.chance), *self.spaces)
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn from each.

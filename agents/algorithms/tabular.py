@@ -103,7 +103,7 @@ class Tabular(AbstractAgent):
 
     def policy(self, learner: Float[Array, "observations actions"]) -> Policy:
         """Return the greedy policy; with a key, the ε-greedy one that acts in training."""
-        return Policy(ByTable(learner, self.spaces[0], self.epsilon), self.spaces[1])
+        return Policy(ByTable(learner, self.spaces[0], self.epsilon), *self.spaces)
 
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Take `rollout_length` steps, and learn at each."""

@@ -62,7 +62,7 @@ class TabularActorCritic(AbstractAgent):
         return AgentState(tables, actors, None, jnp.zeros((), jnp.int32), key)
 
     def policy(self, learner: Tables) -> Policy:
-        return Policy(self._behavior(learner), self.spaces[1])
+        return Policy(self._behavior(learner), *self.spaces)
 
     def _behavior(self, tables: Tables) -> ByPreference:
         return ByPreference(tables, self.spaces[0])

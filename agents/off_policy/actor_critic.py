@@ -29,7 +29,7 @@ class AbstractActorCritic(AbstractOffPolicy):
             )
 
     def policy(self, learner: Any) -> Policy:
-        return Policy(self._acting(learner, jnp.bool_(False)), self.spaces[1])
+        return Policy(self._acting(learner, jnp.bool_(False)), *self.spaces)
 
     def _acting(self, learner: Any, at_random: Bool[Array, ""]) -> ByActor:
         return ByActor(learner.actor, at_random, self.spaces[1])

@@ -120,11 +120,11 @@ def test_an_episode_that_breaks_its_contract_is_told_before_gymnax_fails(change,
         (Breaking(spaces.Discrete(4)), r"observation of shape \(3,\); .* says shape \(\)"),
         (
             Breaking(spaces.Dict({"sign": spaces.Discrete(2)}), "parts"),
-            r"observation of parts \['at', 'sign'\]; .* has parts \['sign'\]",
+            r"observation of parts \['at', 'sign'\]; .* says parts \['sign'\]",
         ),
         (
             Breaking(spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]), "vector"),
-            r"observation of shape \(3,\); .* has parts \[0, 1\]",
+            r"observation of shape \(3,\); .* says parts \[0, 1\]",
         ),
         (
             Breaking(spaces.Dict({"sign": spaces.Discrete(2), "at": spaces.Discrete(3)}), "parts"),
@@ -219,7 +219,7 @@ def test_what_a_memory_keeps_in_a_rollout_changes_nothing(separate):
     numbers = lambda *trees: jax.tree.map(np.float64, trees)  # noqa: E731
     assert_close(numbers(rollout, end, starts), numbers(expected, expected_end, expected_starts))
 
-    policies = [Policy(behavior, spaces[1]), Policy(behavior, spaces[1]).prepared()]
+    policies = [Policy(behavior, *spaces), Policy(behavior, *spaces).prepared()]
     carried = [eqx.filter_jit(lambda p: p.init_state())(policy) for policy in policies]
     act = jax.jit(lambda policy, state, *seen: policy.act(state, *seen))
     for time in range(6):
@@ -237,7 +237,7 @@ def test_a_policy_gives_actions_of_its_space_and_remembers_what_it_drew():
         def __call__(self, state, inputs, key):
             return state + 1, Decision(inputs.action + 2)
 
-    policy = Policy(Loud(), spaces.Box(-1, 1, (1,)))
+    policy = Policy(Loud(), *[spaces.Box(-1, 1, (1,))] * 2)
     state = policy.init_state()
     for drawn in (2, 4):
         state, action = policy.act(state, jnp.zeros(1), begin=False)
@@ -294,6 +294,35 @@ def test_actions_outside_the_space_are_clipped_for_the_environment_only():
     np.testing.assert_allclose(loud.reward, reward, rtol=1e-6)
 
 
+PLANES = spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
+PARTS = spaces.Dict({"at": spaces.Box(-1, 1, (2,)), "card": spaces.Discrete(3)})
+
+
+@pytest.mark.parametrize(
+    ("space", "observation", "message"),
+    [
+        (PLANES, np.zeros((1, 2, 3)), r"`observation` \(of shape \(1, 2, 3\)\) must be of shape"),
+        (PLANES, np.zeros((1, 2, 3, 1)), r"\(of shape \(1, 2, 3, 1\)\) .* shape \(2, 3, 1\)"),
+        (PLANES, np.zeros(6), r"\(of shape \(6,\)\)"),
+        (spaces.Discrete(3), np.zeros(1, int), r"\(of shape \(1,\)\) must be of shape \(\)"),
+        (spaces.Discrete(3), {"at": 1}, r"\(of parts \['at'\]\) must be of shape \(\)"),
+        (PARTS, {"at": np.zeros(2)}, r"\(of parts \['at'\]\) must be of parts \['at', 'card'\]"),
+        (PARTS, np.zeros(5), r"\(of shape \(5,\)\) must be of parts"),
+        (PARTS, {"at": np.zeros(3), "card": 0}, r"`observation`\['at'\] \(of shape \(3,\)\)"),
+    ],
+)
+def test_a_policy_names_an_observation_of_another_space(space, observation, message):
+    policy = Policy(Counting(), space, spaces.Discrete(2))
+    with pytest.raises(ValueError, match=message):
+        policy.act(policy.init_state(), observation, begin=True)
+
+
+def test_a_policy_takes_numbers_of_python_and_numpy():
+    policy = Policy(Counting(), PARTS, spaces.Discrete(2))
+    for card in (1, np.int64(1), np.int32(1), jnp.int8(1)):
+        policy.act(policy.init_state(), {"card": card, "at": np.zeros(2)}, begin=True)
+
+
 # Evaluation
 
 
@@ -301,7 +330,9 @@ def test_an_evaluation_keeps_what_the_first_episode_came_to():
     """Environments whose episode has ended go on with another: it must not be counted."""
     env = Spans()
     actor, behavior = Actor(env, env.default_params), Counting()
-    played = jax.jit(lambda key: evaluate(actor, Policy(behavior, None), episodes=32, key=key))(KEY)
+    played = jax.jit(
+        lambda key: evaluate(actor, Policy(behavior, None, None), episodes=32, key=key)
+    )(KEY)
     drawn = actor.reset(behavior, 32, key=jax.random.split(KEY)[0]).observation
     assert len(set(drawn.tolist())) > 4
     np.testing.assert_array_equal(played["lengths"], drawn)
@@ -310,7 +341,7 @@ def test_an_evaluation_keeps_what_the_first_episode_came_to():
 
 def test_an_evaluation_ends_at_the_limit_and_draws_if_asked():
     env = Spans()
-    actor, policy = Actor(env, env.default_params), Policy(Counting(), None)
+    actor, policy = Actor(env, env.default_params), Policy(Counting(), None, None)
     played = evaluate(actor, policy, episodes=16, max_steps=3, key=KEY)
     assert played["lengths"].max() <= 3
     with pytest.raises(ValueError, match=r"`episodes` \(=0\) must be a whole number of at least 1"):
@@ -326,8 +357,9 @@ class Remembers(Counting):
 
 
 def test_an_evaluation_carries_the_memory_within_an_episode():
-    actor = Actor(*envs.make("t_maze", length=1))
-    policy = Policy(Remembers(), actor.env.action_space(actor.params))
+    env, params = envs.make("t_maze", length=1)
+    actor = Actor(env, params)
+    policy = Policy(Remembers(), env.observation_space(params), env.action_space(params))
     played = evaluate(actor, policy, episodes=16, key=KEY)
     np.testing.assert_array_equal(played["returns"], 4)
     np.testing.assert_array_equal(played["lengths"], 2)

@@ -174,9 +174,10 @@ def test_the_value_of_a_critic_apart_and_of_the_best_action():
 def test_episodes_are_played_to_their_end(float32):
     """A pole that nobody balances falls, and the episode ends, before the limit."""
     env, params = envs.make("CartPole-v1")
-    net = network(zoo.spec("mlp", hidden=4, activation="tanh"), env.observation_space(params))
+    space = env.observation_space(params)
+    net = network(zoo.spec("mlp", hidden=4, activation="tanh"), space)
     actor, key = Actor(env, params), jax.random.key(0)
-    policy = Policy(ByPolicy(net), env.action_space(params))
+    policy = Policy(ByPolicy(net), space, env.action_space(params))
     episodes = analysis.episode_sensitivities(actor, policy, episodes=3, max_steps=50, key=key)
     lengths = [len(values) for values in episodes]
     assert all(7 < n < 50 for n in lengths) and len(set(lengths)) > 1

@@ -85,8 +85,7 @@ class Walk(AbstractAgent):
         return AgentState(learner, (), None, count, key), report
 
     def policy(self, learner):
-        env, params = self.environment
-        return agents.Policy(Anything(learner["position"]), env.action_space(params))
+        return agents.Policy(Anything(learner["position"]), *self.spaces)
 
 
 agents.register("walk_of_the_tests", Walk)

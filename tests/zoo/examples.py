@@ -49,9 +49,6 @@ class ComplexGates(zoo.AbstractLinearCell):
     def outputs(self):
         return 2 * self.hidden
 
-    def init_state(self) -> Complex[Array, " hidden"]:
-        return jnp.zeros(self.hidden, jnp.result_type(self.real, jnp.complex64))
-
     def coefficients(self, x):
         r, phase = jax.nn.sigmoid(self.decay @ x), 3 * jnp.tanh(self.phase @ x)
         drive = to_complex(self.real @ x, jnp.tanh(self.imaginary @ x))

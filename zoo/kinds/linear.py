@@ -18,12 +18,13 @@ from zoo.parts import real_dtype
 class AbstractLinearCell(AbstractCell):
     """Linear with coefficients that depend on the input: `h_t = a(x_t) ⊙ h_{t-1} + b(x_t)`.
 
-    A cell states `coefficients`, and an `init_state` of zeros where the state is not one of
-    `hidden` real numbers.
+    A cell states `coefficients`. The state begins with zeros, in their shape and type.
     """
 
     def init_state(self) -> State:
-        return jnp.zeros(self.hidden, real_dtype(self))
+        x = jax.ShapeDtypeStruct((self.inputs,), real_dtype(self))
+        a, b = jax.eval_shape(lambda x: self.coefficients(x), x)
+        return jnp.zeros(jnp.broadcast_shapes(a.shape, b.shape), jnp.result_type(a, b))
 
     def __check_init__(self):
         # The scan resets to zeros. Inside of a traced program there are no values to look at.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -102,10 +103,17 @@ def _eigenvalues(memory, state, x):
         a, b = memory.coefficients(memory.recurrence_parameters(), x[None])
         return _complex(jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]))
 
+    return _complex(np.linalg.eigvals(np.asarray(_jacobian(memory, state, x))))
+
+
+@eqx.filter_jit
+def _jacobian(memory, state, x):
+    """Of one step, in the real numbers of the state."""
+
     def step(numbers):
         return to_real_vector(memory.step(from_real_vector(numbers, state), x)[0])
 
-    return _complex(np.linalg.eigvals(np.asarray(jax.jacobian(step)(to_real_vector(state)))))
+    return jax.jacobian(step)(to_real_vector(state))
 
 
 def _complex(values):

@@ -70,7 +70,7 @@ def drawn(agent):
     reward = jnp.sin(jnp.arange(rows.reward.size)).reshape(rows.reward.shape)
     terminated = rows.terminated.at[5].set(True)
     rows = dataclasses.replace(rows, reward=reward, terminated=terminated)
-    keys = iter(jax.random.split(jax.random.key(1), 100))
+    keys = iter(list(jax.random.split(jax.random.key(1), 100)))
 
     def moved(x):
         return (
@@ -83,7 +83,7 @@ def drawn(agent):
         follow = [learner.target] if hasattr(learner, "target") else learner.targets
         return [learner.critic, *follow]
 
-    networks = [jax.tree.map(moved, network) for network in where(state.learner)]
+    networks = eqx.filter_jit(lambda networks: jax.tree.map(moved, networks))(where(state.learner))
     return eqx.tree_at(where, state.learner, networks), dataclasses.replace(sample, rows=rows)
 
 

@@ -191,7 +191,7 @@ def test_episodes_are_played_to_their_end(float32):
     with pytest.raises(ValueError, match=r"`max_steps` \(=None\) must be given: .* 200,000 steps"):
         analysis.episode_sensitivities(actor, policy, episodes=1, key=key)
     dqn = DQN(env="t_maze", env_options={"length": 2}, memory=zoo.spec("lru", hidden=4))
-    by_values = dqn.policy(dqn.init(key=key).learner)
+    by_values = dqn.policy(jax.jit(dqn.init)(key=key).learner)
     episodes = analysis.episode_sensitivities(
         dqn.actor, by_values, episodes=2, max_steps=6, greedy=False, key=key
     )
@@ -292,7 +292,7 @@ def test_a_count_of_steps_has_no_eigenvalues():
 
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
-    stack = zoo.get("rtu", hidden=2, inputs=3, layers=2)
+    stack = eqx.filter_jit(lambda: zoo.get("rtu", hidden=2, inputs=3, layers=2))()
     layers = np.concatenate([analysis.eigenvalues(block.cell) for block in stack.blocks])
     expected = np.concatenate([layers, layers.conj()])
     np.testing.assert_allclose(_sorted(analysis.eigenvalues(stack)), _sorted(expected), atol=1e-8)

@@ -103,7 +103,7 @@ def test_actions_have_to_be_discrete():
 def test_its_policy_normalizes_what_it_sees_and_acts_on_caches():
     memory = zoo.spec("transformer", hidden=4, window=3)
     q = agent(Choices(4, 9), memory=memory, normalize_observation=True, epsilon=1.0)
-    state, _ = jax.jit(q.iterate)(q.init(key=jax.random.key(0)))
+    state, _ = jax.jit(lambda key: q.iterate(q.init(key=key)))(jax.random.key(0))
     policy = q.policy(state.learner)
     inputs = state.actors.acting.inputs()
     seen = policy.behavior.seen(inputs).observation

@@ -29,7 +29,7 @@ def agent(env, **options):
 def test_an_evaluation_plays_the_random_policy_too():
     """There is no best action that could be taken in its place."""
     td = agent("t_maze", num_envs=16)
-    state = td.init(key=jax.random.key(0))
+    state = jax.jit(td.init)(key=jax.random.key(0))
     behavior = td.policy(state.learner).behavior
     acting = td.actor.reset(behavior, 16, key=jax.random.key(1))
     _, step = td.actor.step(behavior, acting, jax.random.key(2), greedy=True)

@@ -518,10 +518,10 @@ def test_a_sweep_is_timed(tmp_path):
 
 def test_a_step_of_rtrl_makes_its_sensitivity():
     """What nobody asks for is left out by XLA: the time would be of a step without it."""
-    cell = zoo.get("rtu", hidden=2, inputs=3)
+    cell = eqx.filter_jit(lambda: zoo.get("rtu", hidden=2, inputs=3))()
     arrays, static = eqx.partition(cell, eqx.is_array)
     carry = jax.tree.map(lambda x: jnp.stack([x] * 4), (cell.init_state(), cell.rtrl_init()))
-    gradient, new = cells.learning_step(static)(arrays, carry, jnp.ones((4, 3)))
+    gradient, new = jax.jit(cells.learning_step(static))(arrays, carry, jnp.ones((4, 3)))
     shapes = lambda tree: jax.tree.map(jnp.shape, tree)  # noqa: E731
     assert shapes(new) == shapes(carry) and shapes(gradient) == shapes(arrays)
     assert any(jnp.any(x != 0) for x in jax.tree.leaves(new[1]))

@@ -44,7 +44,7 @@ def places(trained, tmp_path_factory):
     return {path.name: str(path) for path in root.iterdir()}
 
 
-@pytest.mark.quick_rows(12)
+@pytest.mark.quick_rows(6)
 @pytest.mark.parametrize(("words", "message"), [row for i in range(9) for row in COMMANDS[i::9]])
 def test_a_command_says_in_one_line_what_is_wrong(words, message, places, tmp_path, capsys):
     new = tmp_path / "new"

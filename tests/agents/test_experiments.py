@@ -30,7 +30,7 @@ TINY = Experiment(
 )
 
 
-@pytest.mark.quick_rows(10)
+@pytest.mark.quick_rows(4)
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_run_of_an_experiment_can_be_made(name):
     experiment = experiments.load(name)
@@ -180,6 +180,7 @@ def best_value(agent, policy):
     return float(policy.behavior.table.max())
 
 
+@pytest.mark.slow
 def test_a_probe_is_asked_of_every_seed(tmp_path):
     asked = dataclasses.replace(
         TINY, tune={}, environments={"short": LENGTHS["short"]}, claims=(), probe=best_value

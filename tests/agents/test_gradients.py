@@ -199,6 +199,7 @@ def test_bad_gradients_are_named(unhooked):
         RTRL(refresh="always")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_sensitivities_in_half_the_memory_give_nearly_the_same_gradient():
     net = network("rtu")
     full, half = (loss_gradient(RTRL(4, storage=storage), net) for storage in ("full", "bfloat16"))

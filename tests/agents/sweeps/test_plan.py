@@ -104,6 +104,7 @@ def test_a_run_without_a_picture_is_complete_where_there_is_nothing_to_draw(tmp_
     assert commands(capsys.readouterr().out) == {}
 
 
+@pytest.mark.slow
 def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--out", str(tmp_path)]
     folder = tmp_path / "runs" / "epsilon=0.2"

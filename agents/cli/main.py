@@ -38,7 +38,7 @@ from agents.running.errors import ProcessLost, RunsFailed, TrainingDiverged, Tra
 
 # Errors that are told in one message.
 _TOLD = (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, ProcessLost)
-_UNKNOWN = re.compile(r"`name` \(=.*\) must be (one of|the name of)")
+_UNKNOWN = re.compile(r"`(name|algorithm)` \(=.*\) must be (one of|the name of)")
 _SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "leaderboard", "analyze", "sweep")
 
 

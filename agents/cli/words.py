@@ -136,7 +136,8 @@ def in_flags(message: str, command: Any) -> str:
         if name not in flags:  # `name` and `length` are those of a cell, an environment, a gradient
             same = (one for one in _NAMED.get(name, ()) if value == f" (={flags.get(one)!r})")
             name = next(same, name)
-        known = (name in flags and not _is_positional(command, name)) or name == "algorithm"
+        unread = command is None and name == "algorithm"  # the word that says what can be read
+        known = unread or (name in flags and not _is_positional(command, name))
         return f"--{name.replace('_', '-')}{value}" if known else found[0]
 
     return re.sub(r"`(\w+)`( \(=[^)]*\))?", flag, message)

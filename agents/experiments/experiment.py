@@ -3,12 +3,13 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agents.acting import Policy
 from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.experiments.claims import AbstractClaim
+from agents.running.folder import folder_name
 
 Settings = Mapping[str, Any]
 Measure = Literal["final", "best", "area"]
@@ -96,6 +97,17 @@ class Experiment:
     """What differs from the source."""
 
     def __post_init__(self):
+        for name, kinds in (("kind", Kind), ("measure", Measure)):
+            if getattr(self, name) not in get_args(kinds):
+                raise ValueError(
+                    f"`{name}` (={getattr(self, name)!r}) of {self.name!r} must be one of "
+                    f"{', '.join(get_args(kinds))}."
+                )
+        for name in ("environments", "variants"):
+            self._check_labels(name, list(getattr(self, name)))
+        for name, values in self.tune.items():
+            if not values:
+                raise ValueError(f"`tune` of {self.name!r} has no value for {name!r}.")
         for claim in self.claims:
             self._check_known("claims", claim.variants, self.variants)
             self._check_known("claims", claim.environments, self.environments)
@@ -110,6 +122,18 @@ class Experiment:
             raise ValueError(
                 f"`scales` (={sorted(self.scales)}) of {self.name!r} must have quick and small."
             )
+
+    def _check_labels(self, field: str, labels: Sequence[str]) -> None:
+        if not labels:
+            raise ValueError(f"`{field}` of {self.name!r} must have one at least.")
+        folders: dict[str, str] = {}
+        for label in labels:
+            other = folders.setdefault(folder_name(label), label)
+            if other != label:
+                raise ValueError(
+                    f"`{field}` of {self.name!r} have {other!r} and {label!r}, whose runs would be "
+                    f"in one folder, {folder_name(label)}."
+                )
 
     def _check_known(self, field: str, labels: Iterable[str], known: Iterable[str]) -> None:
         for label in labels:

@@ -123,17 +123,21 @@ def read_rows(path: str | Path) -> list[Row]:
         reader = csv.DictReader(file)
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise ValueError(f"{path} must have the columns {', '.join(COLUMNS)}")
-        return [
-            Row(
-                line["environment"],
-                line["variant"],
-                line["settings"],
-                int(line["seed"]),
-                int(line["steps"]),
-                *(float(line[name]) for name in COLUMNS[5:]),
-            )
-            for line in reader
-        ]
+        rows = []
+        for line in reader:
+            try:
+                row = Row(
+                    line["environment"],
+                    line["variant"],
+                    line["settings"],
+                    int(line["seed"]),
+                    int(line["steps"]),
+                    *(float(line[name]) for name in COLUMNS[5:]),
+                )
+            except (TypeError, ValueError):  # a cell that is missing is None
+                raise ValueError(f"{path} is damaged in line {reader.line_num}") from None
+            rows.append(row)
+        return rows
 
 
 def scores(

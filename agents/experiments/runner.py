@@ -1,5 +1,6 @@
 """Running an experiment: every run an ordinary folder, so that all of it can be resumed."""
 
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from agents.running.curves import learning_curve
 from agents.running.errors import TrainingDiverged
 from agents.running.folder import CHECKPOINT, check_folder, folder_name
 from agents.running.progress import Show
-from agents.running.scalars import read_scalars
+from agents.running.scalars import check_whole, read_scalars
 from agents.running.train import train
 from zoo.annotations import checked
 
@@ -60,7 +61,7 @@ def run(
     **Raises:**
 
     `ValueError` for a scale or a variant that there is not, or variants where costs are measured,
-    all in one go; and what `agents.train` raises.
+    all in one go; what an agent's settings raise, before any is trained; and what `complete` does.
     """
     size, out = size_of(experiment, scale), Path(out)
     _check_variants(experiment, variants)
@@ -81,7 +82,12 @@ def run(
         return diverged_rows(environment, variant, tuned, seeds, steps)
 
     rows: list[Row] = []
-    for variant in variants or experiment.variants:
+    variants_to_run = variants or tuple(experiment.variants)
+    for variant, environment, tuned in itertools.product(
+        variants_to_run, experiment.environments, experiment.candidates()
+    ):
+        experiment.agent(environment, variant, tuned)  # what is wrong is told before any training
+    for variant in variants_to_run:
         tuned = _tuned(experiment, variant, out, size.tuning_seeds, rows_for)
         for environment in experiment.environments:
             folder = run_folder(out, environment, variant)
@@ -156,9 +162,21 @@ def complete(
     **Returns:**
 
     Whether it came to its end; `False` where it diverged, which `say` is told.
+
+    **Raises:**
+
+    `ValueError` for a run of another agent or seeds, or of more steps; `ScalarsError`, which is one
+    too, where rows of its scalars are missing; and what `agents.train` raises.
     """
-    if _done(folder) >= iterations_of(steps, agent.steps_per_iteration):
+    done, wanted = _done(folder), iterations_of(steps, agent.steps_per_iteration)
+    if done > wanted:
+        raise ValueError(
+            f"`steps` (={steps}) is less than the run in {folder} has done: "
+            f"{done * agent.steps_per_iteration}."
+        )
+    if done == wanted:
         check_run(agent, folder, seeds, seed)
+        check_whole(folder, read_header(folder / CHECKPOINT).config, done)
     else:
         say(f"{where}: {steps:,} steps, {seeds} seeds")
         try:

@@ -16,7 +16,7 @@ from agents.running.programs import Programs
 from agents.running.progress import Show
 from agents.running.records import NoRecords, Records
 from agents.running.saving import AbstractSaver
-from agents.running.scalars import SCALARS, has_row
+from agents.running.scalars import SCALARS, has_row, is_due
 from agents.running.signals import StopRequest
 from agents.running.tracking import Tracking
 
@@ -93,23 +93,18 @@ class Loop:
 
     def _kept(self, start: int) -> list[int]:
         """The iterations so far whose rows are there, and stay."""
-        kept = [i for i in range(1, start + 1) if self._is_due(i)]
+        kept = [i for i in range(1, start + 1) if is_due(i, self.config)]
         # The last one has a row where it was known to be the last, and not where a run was stopped
         # at it that is asked for no more now.
-        last = start == self.total and not self._is_due(start)
+        last = start == self.total and not is_due(start, self.config)
         return kept + [start] * (last and has_row(self.folder / SCALARS, start))
-
-    def _is_due(self, iteration: int) -> bool:
-        """Whether an iteration is logged wherever the run ends."""
-        rhythm = self.config["log_every"], self.config["evaluate_every"]
-        return any(every and iteration % every == 0 for every in rhythm)
 
     def _is_evaluated(self, iteration: int) -> bool:
         every = self.config["evaluate_every"]
         return bool(every) and (iteration == self.total or iteration % every == 0)
 
     def _is_logged(self, iteration: int) -> bool:
-        return iteration == self.total or self._is_due(iteration)
+        return iteration == self.total or is_due(iteration, self.config)
 
     def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
         agreement, before = Agreement(), None

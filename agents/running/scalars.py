@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -155,6 +156,33 @@ def read_rows(path: Path, count: int | None = None) -> list[Row]:
         except ValueError as error:
             raise ScalarsError(f"{path} is damaged in line {number}: {error}.") from None
     return rows
+
+
+def is_due(iteration: int, config: Mapping[str, Any]) -> bool:
+    """Tell whether a run's configuration has an iteration logged, wherever the run ends."""
+    rhythm = config["log_every"], config["evaluate_every"]
+    return any(every and iteration % every == 0 for every in rhythm)
+
+
+def check_whole(folder: Path, config: Mapping[str, Any], iterations: int) -> None:
+    """Check that scalars have rows of all iterations that a run has done and logged.
+
+    **Arguments:**
+
+    - `config`: of the run.
+    - `iterations`: those done.
+
+    **Raises:**
+
+    `ScalarsError` if they are damaged, or rows are missing; `ValueError` if there are none.
+    """
+    there = set(read_scalars(folder).iteration.tolist())
+    missing = [i for i in range(1, iterations + 1) if is_due(i, config) and i not in there]
+    if missing:
+        raise ScalarsError(
+            f"{folder / SCALARS} lacks rows of {len(missing)} iterations that the run has done, "
+            f"the first of them {missing[0]}; without the folder it is trained anew."
+        )
 
 
 def has_row(path: Path, iteration: int) -> bool:

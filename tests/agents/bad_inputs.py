@@ -180,6 +180,7 @@ COMMANDS = [
         "--import (=no_such_module) cannot be imported: No module named 'no_such_module'",
     ),
     ("envs --import mine.py", "--import (=mine.py) must be the name of a module, not of its file"),
+    (f"{TRAIN} --algorithm mine", "One of your own is known once its module is: --import MODULE."),
     (f"{TRAIN} --memory mine", "One of your own is known once its module is: --import MODULE."),
     ("envs --filter chess", "no environment's name contains 'chess'"),
 ]

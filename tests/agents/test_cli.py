@@ -186,6 +186,21 @@ def test_compare_takes_any_statistic(tmp_path, capsys):
         assert row.split()[-4:] == ["1.000", "100.000", "23.600", "13.000"]
 
 
+def test_compare_keeps_names_where_there_is_no_room(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    names = ["short", "a_name_that_is_long_enough_to_be_broken"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        lines = [f"{t},{1_000_000 * t},{s},-1{s}0.5" for t in (1, 2) for s in (0, 1)]
+        text = "\n".join(["iteration,env_steps,seed,return", *lines]) + "\n"
+        (tmp_path / name / "scalars.csv").write_text(text)
+    words = ["compare", *(str(tmp_path / name) for name in names)]
+    assert main([*words, "--out", str(tmp_path / "a.png")]) == 0
+    shown = capsys.readouterr().out
+    assert "\nrun" in shown and "\nshort" in shown and "\na_name_that_" in shown
+    assert shown.count("-105.500 (-110.500 and -100.500)") == 2
+
+
 def test_compare_takes_seeds_as_they_are_known(tmp_path, capsys):
     """One that has its first value late counts as much as others, and one without any not."""
     (tmp_path / "a").mkdir()

@@ -13,6 +13,7 @@ import agents
 from agents import experiments
 from agents.cli import main
 from agents.experiments import Alike, Better, Experiment, Lines, Ratio, Reaches, Scale
+from agents.experiments.results import write_rows
 from agents.running.folder import CHECKPOINT
 
 LENGTHS = {"short": {"env_options": {"length": 1}}, "long": {"env_options": {"length": 2}}}
@@ -83,6 +84,58 @@ def test_it_is_judged_and_can_be_repeated(tmp_path):
     assert (tmp_path / "a" / "results.csv").read_bytes() == table
     with pytest.raises(ValueError, match=r"`scale` \(='large'\) must be one of quick, small"):
         experiments.run(TINY, tmp_path / "a", scale="large")
+
+
+def test_a_run_that_is_not_whole_makes_no_rows(tmp_path):
+    one = dataclasses.replace(
+        TINY, environments={"long": LENGTHS["long"]}, variants={"one": {}}, tune={}, claims=()
+    )
+    rows = experiments.run(one, tmp_path, scale="quick")
+    path = tmp_path / "runs" / "long" / "one" / "scalars.csv"
+    header, *lines = path.read_text().splitlines(keepends=True)
+    for left, message in ((lines[:6], "2 iterations .* first of them 3;"), (lines[3:], "them 1;")):
+        path.write_text("".join([header, *left]))
+        with pytest.raises(ValueError, match=rf"scalars\.csv lacks rows of .*{message}"):
+            experiments.run(one, tmp_path, scale="quick")
+    path.write_text("".join([header, *lines]))
+    assert experiments.run(one, tmp_path, scale="quick") == rows
+    shorter = dataclasses.replace(one, scales={"quick": Scale(100, 3), "small": Scale(400, 3)})
+    with pytest.raises(ValueError, match=r"`steps` \(=100\) is less than the run in .* done: 200"):
+        experiments.run(shorter, tmp_path, scale="quick")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "trainng"}, r"`kind` \(='trainng'\) of 'tiny' must be one of training, cost"),
+        ({"measure": "fnal"}, r"`measure` \(='fnal'\) of 'tiny' must be one of final, best, area"),
+        ({"tune": {"discount": ()}}, "`tune` of 'tiny' has no value for 'discount'"),
+        ({"environments": {}}, "`environments` of 'tiny' must have one at least"),
+        (
+            {"variants": {"a+b": {}, "a_b": {}}, "claims": ()},
+            r"`variants` of 'tiny' have 'a\+b' and 'a_b', whose runs would be in one folder, a_b",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_experiment_is_named(change, message, unhooked):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(TINY, **change)
+
+
+def test_settings_that_are_wrong_are_told_before_anything_is_trained(tmp_path):
+    wrong = {"one": {}, "two": {"discont": 0.5}}
+    with pytest.raises(TypeError, match="discont"):
+        experiments.run(dataclasses.replace(TINY, variants=wrong, claims=()), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("cut", [5, 20])
+def test_a_table_that_is_torn_is_named_with_its_line(tmp_path, cut):
+    path = tmp_path / "results.csv"
+    write_rows(path, [experiments.Row("a", "b", "", s, 9, 1.0, 2.0, 3.0) for s in (0, 1)])
+    path.write_text(path.read_text()[:-cut].rstrip("123.") + "x")
+    with pytest.raises(ValueError, match=r"results\.csv is damaged in line [23]"):
+        experiments.read_rows(path)
 
 
 def rows_numbers():

@@ -168,6 +168,32 @@ def test_a_function_that_makes_an_environment_and_a_limit():
     assert envs.episode_steps(unlimited, params) == 1_000_000_000
 
 
+def test_a_limit_of_the_environments_own_is_known():
+    def make():
+        return gymnasium.wrappers.TimeLimit(
+            Numbers(gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(3)), 4
+        )
+
+    assert envs.from_gymnasium(make)[1].max_steps_in_episode == 4
+    assert envs.from_gymnasium(make, max_steps_in_episode=3)[1].max_steps_in_episode == 3
+    with pytest.raises(ValueError, match=r"`max_steps_in_episode` \(=5\) must be at most 4, after"):
+        envs.from_gymnasium(make, max_steps_in_episode=5)
+
+
+def test_every_reset_makes_environments_anew():
+    class CountingEpisodes(Numbers):
+        episodes = 0
+
+        def reset(self, **options):
+            self.episodes += 1
+            return self.episodes, super().reset(**options)[1]
+
+    space = gymnasium.spaces.Discrete(9)
+    env, params = envs.from_gymnasium(lambda: CountingEpisodes(space, space))
+    reset = jax.jit(env.reset)
+    assert [int(reset(jax.random.key(0), params)[0]) for _ in range(9)] == [1] * 9
+
+
 @pytest.mark.slow
 def test_environments_are_seeded_by_the_key():
     env, params = envs.make("gymnasium/CartPole-v1")

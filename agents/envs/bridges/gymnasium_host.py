@@ -51,10 +51,15 @@ class Host:
         self._env, self._options, self._given_limit = env, dict(options), limit
         example = self._make()
         self.name = env if isinstance(env, str) else type(example.unwrapped).__name__
-        self.limit = limit or (example.spec.max_episode_steps if example.spec else None)
+        self.limit = _least_limit(example)
         self.observation_space = example.observation_space
         self.action_space = example.action_space
         example.close()
+        if limit is not None and self.limit is not None and self.limit < limit:
+            raise ValueError(
+                f"`max_steps_in_episode` (={limit}) must be at most {self.limit}, after which the "
+                "environment that the function makes is truncated by itself."
+            )
         self._sets: OrderedDict[int, _Set] = OrderedDict()
         self._numbers = itertools.count(1)
         # JAX may make calls that do not depend on each other at the same time.
@@ -74,13 +79,11 @@ class Host:
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
         with self._lock:
-            envs = self._sets.popitem(last=False)[1].envs if len(self._sets) == _SETS else None
-            if envs is not None and envs.num_envs != len(seeds):
-                envs.close()
-                envs = None
-            envs = envs or SyncVectorEnv(
-                [self._make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP
-            )
+            if len(self._sets) == _SETS:
+                # Not used again: what they keep over a reset, such as running statistics, would go
+                # from one training or evaluation into another.
+                self._sets.popitem(last=False)[1].envs.close()
+            envs = SyncVectorEnv([self._make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
             observation, _ = envs.reset(seed=[int(seed) for seed in seeds])
             number = next(self._numbers)
             self._sets[number] = _Set(envs)
@@ -166,6 +169,19 @@ class Host:
         except TypeError:
             _check_options(self._env, self._options)
             raise
+
+
+def _least_limit(env: Any) -> int | None:
+    """After how many steps an environment's wrappers truncate an episode, if they do."""
+    from gymnasium import Wrapper
+    from gymnasium.wrappers import TimeLimit
+
+    limits = []
+    while isinstance(env, Wrapper):
+        if isinstance(env, TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits, default=None)
 
 
 def _check_options(name: str, options: Collection[str]) -> None:

@@ -199,10 +199,10 @@ def _left(words: Sequence[str], out: Path) -> str:
     path = out / CHECKPOINT
     if not path.exists():
         return ": nothing was saved, the same command begins anew"
-    from agents.running.checkpoint import CheckpointError, progress_of, read_header
+    from agents.running.checkpoint import CheckpointError, iterations_in
 
     try:
-        iteration = progress_of(path, read_header(path).progress)
+        iteration = iterations_in(path)
     except CheckpointError as error:
         return f". {error}"
     return f". {path} holds iteration {iteration}. To go on:\n{_again(words)}"

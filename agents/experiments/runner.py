@@ -13,13 +13,13 @@ from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Scale, Settings
 from agents.experiments.results import RESULTS, Row, diverged_rows, rows_of, write_rows
 from agents.learning.schedules import iterations_of
-from agents.running.checkpoint import progress_of, read_header
+from agents.running.checkpoint import iterations_in, read_header
 from agents.running.curves import learning_curve
 from agents.running.errors import TrainingDiverged
 from agents.running.folder import CHECKPOINT, check_folder, folder_name
 from agents.running.progress import Show
 from agents.running.scalars import check_whole, read_scalars
-from agents.running.train import train
+from agents.running.train import done_of, train
 from zoo.annotations import checked
 
 REPORTED, TUNING = 0, 1_000_000  # roots of randomness
@@ -78,7 +78,7 @@ def run(
         where = str(folder.relative_to(out))
         if complete(agent, folder, size.steps, seeds, seed, where, progress=progress, say=say):
             return rows_of(experiment, environment, variant, tuned, folder)
-        steps = _done(folder) * agent.steps_per_iteration
+        steps = iterations_in(folder / CHECKPOINT) * agent.steps_per_iteration
         return diverged_rows(environment, variant, tuned, seeds, steps)
 
     rows: list[Row] = []
@@ -168,15 +168,9 @@ def complete(
     `ValueError` for a run of another agent or seeds, or of more steps; `ScalarsError`, which is one
     too, where rows of its scalars are missing; and what `agents.train` raises.
     """
-    done, wanted = _done(folder), iterations_of(steps, agent.steps_per_iteration)
-    if done > wanted:
-        raise ValueError(
-            f"`steps` (={steps}) is less than the run in {folder} has done: "
-            f"{done * agent.steps_per_iteration}."
-        )
-    if done == wanted:
-        check_run(agent, folder, seeds, seed)
-        check_whole(folder, read_header(folder / CHECKPOINT).config, done)
+    done = done_of(agent, steps, folder)
+    if done == iterations_of(steps, agent.steps_per_iteration):
+        check_whole(folder, check_run(agent, folder, seeds, seed), done)
     else:
         say(f"{where}: {steps:,} steps, {seeds} seeds")
         try:
@@ -196,11 +190,17 @@ def complete(
     return True
 
 
-def check_run(agent: AbstractAgent, folder: Path, seeds: int, seed: int) -> None:
-    """Raise `RunFolderError`, a `ValueError`, where a folder's run is of another agent or seeds."""
+def check_run(agent: AbstractAgent, folder: Path, seeds: int, seed: int) -> dict[str, Any]:
+    """Return the configuration of a folder's run.
+
+    **Raises:**
+
+    `RunFolderError`, a `ValueError`, where it is of another agent or seeds.
+    """
     stored = read_header(folder / CHECKPOINT).config
     asked = configuration(agent, seeds=seeds, seed=seed)
     check_folder(folder, stored, {**stored, **asked}, resume=True)
+    return stored
 
 
 def _tuned(
@@ -220,9 +220,3 @@ def _tuned(
         scores.append(-mean if experiment.falls else mean)
     # Where each of them diverged it is the first, whose own run then says so.
     return candidates[int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))]
-
-
-def _done(folder: Path) -> int:
-    """Iterations that a run's checkpoint holds; 0 without one."""
-    path = folder / CHECKPOINT
-    return progress_of(path, read_header(path).progress) if path.exists() else 0

@@ -224,6 +224,16 @@ def progress_of(path: str | Path, progress: Mapping) -> int:
     return done
 
 
+def iterations_in(path: Path) -> int:
+    """Return the iterations that the checkpoint at `path` says were done; 0 where there is none.
+
+    **Raises:**
+
+    `CheckpointError` if it is damaged, or does not say.
+    """
+    return progress_of(path, read_header(path).progress) if path.exists() else 0
+
+
 def written_by(header: Header) -> str:
     """Say which version wrote a checkpoint, where it is another one; else nothing."""
     there, here = header.versions.get("trace-zoo"), versions().get("trace-zoo")

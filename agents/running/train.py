@@ -12,7 +12,7 @@ from agents.agent import AbstractAgent
 from agents.algorithms import configuration
 from agents.envs.wrappers.base import runs_on_the_host
 from agents.learning.schedules import iterations_of
-from agents.running.checkpoint import load, progress_of, read_header
+from agents.running.checkpoint import iterations_in, load, progress_of, read_header
 from agents.running.devices import Devices
 from agents.running.folder import CHECKPOINT, check_folder, sole_writer
 from agents.running.loop import Loop
@@ -168,11 +168,8 @@ def train(
             if writes():
                 check_folder(folder, stored, config, resume=resume)
                 held.enter_context(sole_writer(folder))
-                if before and (done := _done(folder)) > total:
-                    raise ValueError(
-                        f"`steps` (={steps}) is less than the run in {folder} has done: "
-                        f"{done * agent.steps_per_iteration}."
-                    )
+                if before:
+                    done_of(agent, steps, folder)
                 if not resume:  # another process may have begun a run in the meantime
                     check_folder(folder, _stored_config(folder), config, resume=False)
         progress = progress and writes()
@@ -227,10 +224,20 @@ def _rhythm(stored: Mapping[str, Any], name: str, default: int) -> int:
     return found if isinstance(found, int) else default
 
 
-def _done(folder: Path) -> int:
-    """The iterations that the run in a folder has done."""
-    path = folder / CHECKPOINT
-    return progress_of(path, read_header(path).progress)
+def done_of(agent: AbstractAgent, steps: int, folder: Path) -> int:
+    """Return the iterations that the run in a folder has done; 0 where there is none.
+
+    **Raises:**
+
+    `ValueError` if those are more than `steps` environment steps of an agent.
+    """
+    done = iterations_in(folder / CHECKPOINT)
+    if done > iterations_of(steps, agent.steps_per_iteration):
+        raise ValueError(
+            f"`steps` (={steps}) is less than the run in {folder} has done: "
+            f"{done * agent.steps_per_iteration}."
+        )
+    return done
 
 
 def _stored_config(folder: Path) -> dict[str, Any] | None:

@@ -7,12 +7,9 @@ from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
-from rich.measure import Measurement
 
 from agents.cli import runs as named
 from agents.cli.words import Command, Count, check_picture
-
-_LEAST_OF_A_NAME = 12  # characters of a run's name that a narrow table keeps in one line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +40,7 @@ class Compare(Command):
     def __call__(self, console: Console) -> None:
         import numpy as np
 
-        from agents.cli.tables import interval, table
+        from agents.cli.tables import fitted, interval, table
         from agents.running.curves import learning_curve
         from agents.running.outline import by_environment
         from agents.running.scalars import RETURNS, default_metric, read_scalars
@@ -84,12 +81,7 @@ class Compare(Command):
                 shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
                 shown += gains.get(runs[label], ())
                 rows.add_row(label, str(len(final)), f"{steps[-1]:,}", *shown)
-            # Names are broken to fit, down to some characters; from there on lines are longer.
-            wide = Measurement.get(console, console.options.update(width=10_000), rows).maximum
-            may_go = max(0, max(map(len, outlines)) - _LEAST_OF_A_NAME)
-            if wide - may_go > console.width:
-                rows.width = wide - may_go
-            console.print(rows, crop=False)
+            console.print(fitted(rows, console), crop=False)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
 
     def _gains(self, runs: Sequence[Path], metric: str) -> dict[Path, tuple[str]]:

@@ -123,7 +123,7 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     from agents.learning.schedules import iterations_of
     from agents.running.checkpoint import CheckpointError, differences, progress_of, read_header
     from agents.running.folder import CHECKPOINT, PICTURE, RunFolderError
-    from agents.running.scalars import default_metric, read_scalars
+    from agents.running.scalars import check_whole, default_metric, read_scalars
     from zoo.parts.checks import check_counts
 
     check_counts(1, steps=run.steps, seeds=run.seeds, evaluation_episodes=run.evaluation_episodes)
@@ -145,6 +145,10 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
         raise RunFolderError(f"{folder} holds a run of other settings:\n{listed}")
     if done < iterations_of(run.steps, agent.steps_per_iteration):
         return False
+    try:
+        check_whole(folder, header.config, done)
+    except ValueError:
+        return False  # so does this
     # The picture is the last file that a run writes, where there is anything to draw.
     scalars = read_scalars(folder)
     return (folder / PICTURE).exists() or not scalars.has(default_metric([scalars]))

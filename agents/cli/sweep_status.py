@@ -50,7 +50,7 @@ class SweepStatus(Command):
                     raise ValueError(
                         f"--metric (={self.metric!r}) must be one of {', '.join(logged)}"
                     )
-                live.update(_drawn(seen, self.metric), refresh=True)
+                live.update(_drawn(seen, self.metric, console), refresh=True)
                 trained = any(run.state in ("compiling", "training") for run in seen.values())
                 if self.once or not (goes_on or trained):
                     break
@@ -128,17 +128,18 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
     return _Row(state, steps, planned, value, begun, metrics)
 
 
-def _drawn(seen: Mapping[str, _Row], metric: str) -> "Group":
+def _drawn(seen: Mapping[str, _Row], metric: str, console: Console) -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    from agents.cli.tables import table
+    from agents.cli.tables import fitted, table
 
-    drawn = table(None, ["run", "state", "steps", "", metric], narrow=True)
+    columns = ["run", "state", "steps", "", metric]
+    drawn = table(None, columns, narrow=True, numbers=True)
     for name, row in seen.items():
         share = f"{100 * row.steps // row.planned} %" if row.planned else ""
         value = "–" if row.value != row.value else f"{row.value:.3f}"
         drawn.add_row(name, row.state, f"{row.steps:,}" if row.steps else "–", share, value)
     states = Counter(row.state for row in seen.values())
     told = ", ".join(f"{count} {state}" for state, count in states.items())
-    return Group(drawn, Text(told))
+    return Group(fitted(drawn, console), Text(told))

@@ -4,10 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from agents.running.aggregates import OF_SEEDS, bootstrap
 from agents.running.statistics import spread
+
+_LEAST_OF_A_NAME = 12  # characters in a line, where a table of names and numbers is too wide
 
 
 def table(
@@ -25,6 +30,19 @@ def table(
     for number, column in enumerate(columns):
         made.add_column(column, overflow="fold", no_wrap=(number == 0) != numbers)
     return made
+
+
+def fitted(rows: Table, console: Console) -> Table:
+    """Break the names in a table of `numbers` as far as the console asks for.
+
+    From twelve characters in a line on, the table stays wider than the console.
+    """
+    wide = Measurement.get(console, console.options.update(width=10_000), rows).maximum
+    longest = max((cell_len(str(name)) for name in rows.columns[0].cells), default=0)
+    least = wide - max(0, longest - _LEAST_OF_A_NAME)
+    if least > console.width:
+        rows.width = least
+    return rows
 
 
 def interval(values: np.ndarray, statistic: str = "mean") -> str:

@@ -118,6 +118,15 @@ def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     (folder / "learning_curve.png").unlink()  # as where it was killed at its end
     assert main(words) == 0
     assert list(commands(capsys.readouterr().out)) == ["epsilon=0.1", "epsilon=0.2"]
+    train(made, steps=100, out=folder, progress=False, resume=True)  # which draws it again
+    assert main(words) == 0
+    assert list(commands(capsys.readouterr().out)) == ["epsilon=0.1"]
+    for damage in (lambda text: text.partition("\n")[0] + "\n", lambda text: text[:-9] + "x\n"):
+        whole = (folder / "scalars.csv").read_text()
+        (folder / "scalars.csv").write_text(damage(whole))  # which the run itself will say too
+        assert main(words) == 0
+        assert list(commands(capsys.readouterr().out)) == ["epsilon=0.1", "epsilon=0.2"]
+        (folder / "scalars.csv").write_text(whole)
     assert main([*words, "--evaluate-every", "2"]) == 2
     told = capsys.readouterr().err
     assert "other settings:\n  evaluate_every: 1 there, 2 asked for" in told

@@ -107,6 +107,17 @@ def test_the_status_tells_every_run(sweep, capsys):
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
+def test_names_that_are_long_leave_room_for_what_is_told_of_them(tmp_path, capsys):
+    name = ",".join(f"{x}_coefficient=0.0{x}" for x in "abcde")  # of 99 characters
+    write_list(tmp_path, {name: []})
+    assert main(["sweep", "status", str(tmp_path), "--once"]) == 0
+    head, first, *others = capsys.readouterr().out.splitlines()
+    assert head.split() == ["run", "state", "steps", "return"]
+    assert first.split()[1:] == ["waiting", "–", "–"]
+    broken = "".join(line.split()[0] for line in (first, *others[:-1]))
+    assert broken == name and len(first) <= 80
+
+
 def test_the_status_is_shown_until_nothing_is_trained(sweep, capsys, monkeypatch):
     """Its clock ends the training that it watches."""
     run = sweep / "runs" / "epsilon=begun"

@@ -203,7 +203,8 @@ class Actor(eqx.Module):
         1, env]`.
         """
         segment = length if segment is None else segment
-        keys = jax.random.split(key, length).reshape(length // segment, segment)
+        keys = jax.random.split(key, length)
+        keys = keys.reshape(length // segment, segment, *keys.shape[1:])
         behavior, to_cache, to_state = behavior.prepared()
 
         def one_segment(state, keys):

@@ -124,9 +124,9 @@ class PPO(AbstractAgent):
     previous_reward: bool = False
     """Whether the previous reward is an input."""
     normalize_observation: bool = False
-    """Whether observations are normalized by running statistics."""
+    """Whether observations are normalized by running statistics, and clipped to ± 10."""
     normalize_reward: bool = False
-    """Whether rewards are scaled by running statistics of the return."""
+    """Whether rewards are scaled by running statistics of the return, and clipped to ± 10."""
     staleness_every: Size = 0
     """Iterations between measurements of how stale the stored carries are, as the cosine of the
     memory's gradient with them and with fresh ones; 0 for none."""

@@ -131,7 +131,7 @@ class R2AC(AbstractAgent):
 
     @property
     def _segment(self) -> int:
-        return self.gradient.segment_length(self.unroll_length)
+        return self.gradient.segment_length(self.unroll_length, "unroll_length")
 
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:

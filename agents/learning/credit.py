@@ -27,8 +27,12 @@ class AbstractGradient(abc.ABC):
     """
 
     @abc.abstractmethod
-    def segment_length(self, rollout_length: int) -> int:
-        """Return the number of steps per segment, a divisor of `rollout_length`.
+    def segment_length(self, rollout_length: int, name: str = "rollout_length") -> int:
+        """Return the number of steps per segment, a divisor of a rollout's.
+
+        **Arguments:**
+
+        - `name`: what the agent calls the length of a rollout.
 
         **Raises:**
 

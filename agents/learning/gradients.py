@@ -23,12 +23,11 @@ def _stored(states: PyTree) -> tuple[PyTree, PyTree]:
     return end, to_starts(jax.tree.map(lambda x: x[:-1], states))
 
 
-def _whole_segments(rollout_length: int, name: str, segment: int) -> int:
+def _check_whole(rollout_length: int, name: str, segment: int, segment_name: str) -> None:
     if rollout_length % segment:
         raise ValueError(
-            f"`rollout_length` (={rollout_length}) must be divisible by `{name}` (={segment})."
+            f"`{name}` (={rollout_length}) must be divisible by `{segment_name}` (={segment})."
         )
-    return segment
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,9 @@ class TBPTT(_AbstractBackpropagation, AbstractOnlineGradient):
     def __post_init__(self):
         fit_fields(self)
 
-    def segment_length(self, rollout_length: int) -> int:
-        return _whole_segments(rollout_length, "length", self.length)
+    def segment_length(self, rollout_length: int, name: str = "rollout_length") -> int:
+        _check_whole(rollout_length, name, self.length, "length")
+        return self.length
 
     def online_begin(self, network: Any, inputs: PyTree) -> PyTree:
         state = network.init_state()
@@ -131,10 +131,11 @@ class RTRL(AbstractOnlineGradient):
     def __post_init__(self):
         fit_fields(self)
 
-    def segment_length(self, rollout_length: int) -> int:
+    def segment_length(self, rollout_length: int, name: str = "rollout_length") -> int:
         if self.segment is None:
             return rollout_length
-        return _whole_segments(rollout_length, "segment", self.segment)
+        _check_whole(rollout_length, name, self.segment, "segment")
+        return self.segment
 
     def begin(self, network: Any) -> PyTree:
         return network.init_state(), network.rtrl_init()
@@ -209,7 +210,7 @@ class BPTT(_AbstractBackpropagation):
     whichever is later.
     """
 
-    def segment_length(self, rollout_length: int) -> int:
+    def segment_length(self, rollout_length: int, name: str = "rollout_length") -> int:
         return rollout_length
 
 

@@ -45,13 +45,13 @@ class Counting(AbstractBehavior):
         return state, inputs.observation, inputs.action, inputs.reward, inputs.begin
 
 
-def collected(env, params=None, envs=2, length=12, **options):
+def collected(env, params=None, envs=2, length=12, key=KEY, **options):
     actor, behavior = Actor(env, env.default_params if params is None else params), Counting()
 
     @jax.jit
     def run():
-        state = actor.reset(behavior, envs, key=KEY)
-        return actor.collect(behavior, state, length=length, key=KEY, **options)
+        state = actor.reset(behavior, envs, key=key)
+        return actor.collect(behavior, state, length=length, key=key, **options)
 
     return run()
 
@@ -266,6 +266,11 @@ def test_states_are_kept_at_the_borders_of_segments():
     np.testing.assert_array_equal(state.memory, [2, 2])
     again = collected(Tape(100, 5), segment=12)[1]
     jax.tree.map(np.testing.assert_array_equal, rollout, again)
+
+
+def test_a_key_that_is_an_array_of_numbers_is_the_same_key():
+    typed, untyped = (collected(Spans(), segment=4, key=k) for k in (KEY, jax.random.key_data(KEY)))
+    jax.tree.map(np.testing.assert_array_equal, typed, untyped)
 
 
 def test_actions_outside_the_space_are_clipped_for_the_environment_only():

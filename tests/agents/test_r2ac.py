@@ -258,7 +258,7 @@ def test_the_learning_rate_falls_to_zero():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gradient": agents.RTRL(4)}, r"`rollout_length` \(=6\) must be divisible by `segment`"),
+        ({"gradient": agents.RTRL(4)}, r"`unroll_length` \(=6\) must be divisible by `segment`"),
         ({"num_envs": 0}, r"`num_envs` \(=0\) must be a whole number of at least 1"),
         ({"lag": -1}, r"`lag` \(=-1\) must be a whole number of at least 0"),
         ({"discount": 1.5}, r"`discount` \(=1.5\) must be in \[0, 1\]"),

@@ -57,7 +57,7 @@ class RunningStatistics(eqx.Module):
     def scale(self, sample: Float[Array, "..."], limit: float = NORMALIZED_LIMIT) -> Array:
         """Scale to unit variance without moving the mean, clipped at `limit`: for rewards.
 
-        Where nothing has varied so far, samples are left as they are.
+        Where nothing has varied so far, samples are only clipped.
         """
         variance = jnp.where(self.variance > 0, self.variance, 1)
         return jnp.clip(sample * jax.lax.rsqrt(variance + _SMALL), -limit, limit)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 import scan
+from rtrl.rows import looked_up
 
 
 def accumulate(
@@ -70,6 +71,8 @@ def accumulate(
             f"`segment` (={segment}) must be a whole number that divides the number of steps "
             f"(={time})."
         )
+
+    carry = looked_up(carry)  # what comes out is not rounded, and a loop's carry keeps its type
 
     def cut(x):
         return x.reshape(time // segment, segment, *x.shape[1:])

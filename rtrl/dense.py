@@ -3,7 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,10 @@ from jaxtyping import Array, Float, PyTree
 
 import scan
 from rtrl._jacobians import Pullback
+from rtrl._planar import EXACTLY
 from rtrl.structure import AbstractStructure
+
+_product = partial(jnp.tensordot, precision=EXACTLY)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Dense(AbstractStructure):
         immediate, jacobian = jax.lax.map(row, probes, batch_size=self.probes_at_once)
         return (
             jax.tree.map(
-                lambda new, old: new + jnp.tensordot(jacobian.astype(old.dtype), old, 1),
+                lambda new, old: new + _product(jacobian.astype(old.dtype), old, 1),
                 immediate,
                 sensitivity[0],
             ),
@@ -70,7 +73,7 @@ class Dense(AbstractStructure):
         (rows,) = sensitivity
         traces, tangents = jax.tree.leaves(rows), jax.tree.leaves(tangent)
         # A row holds cotangents: of a complex number they pair with a tangent's real part.
-        terms = [jnp.tensordot(s, t, t.ndim).real for s, t in zip(traces, tangents, strict=True)]
+        terms = [_product(s, t, t.ndim).real for s, t in zip(traces, tangents, strict=True)]
         return from_real_vector(
             reduce(jnp.add, terms, jnp.zeros_like(to_real_vector(state))), state
         )

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt16
 
 import scan
 from rtrl._planar import Planar, is_planar
-from rtrl.structure import AbstractStructure
+from rtrl.structure import AbstractStructure, state_tangent
 
 # Rows that one turn of the loop adds: more of them spill out of the registers.
 _TOGETHER = 4
@@ -148,7 +148,7 @@ def pulled_back(
     """
     state = jax.tree.map(jnp.asarray, cotangent)  # its shapes and dtypes
     (of_parameters,) = jax.linear_transpose(
-        lambda tangent: structure.jvp(sensitivity, tangent, state), like
+        lambda tangent: state_tangent(structure, sensitivity, tangent, state), like
     )(cotangent)
     return of_parameters
 

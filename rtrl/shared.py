@@ -20,10 +20,13 @@ class Parts(eqx.Module):
 
     - `own`: laid out as the inner structure wants them, with the units as leading axes.
     - `shared`: of any shapes; each may act on every unit.
+    - `constant`: what the units have besides and what nothing is learned of, such as the state that
+      an episode begins with; laid out like `own`.
     """
 
     own: PyTree
     shared: PyTree = None
+    constant: PyTree = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Shared(AbstractStructure):
     Under `by_unit` the derivatives in the copies are found by running the recurrence once for each
     unit, with the unit's part of parameters and state, and what is shared computed once for all:
     about as much work as the sensitivity has numbers. It needs a `rtrl.Diagonal` inside, and a
-    recurrence that makes nothing of a unit's number but what its parameters and state say.
+    recurrence that makes nothing of a unit's number but what its parameters, constants and state
+    say. Of arrays that have no sensitivity, those with the units as leading axes are a unit's own.
     Otherwise every number of the state is probed by itself, as in `rtrl.Dense`: right for any
     recurrence, and dear.
 
@@ -76,12 +80,18 @@ class Shared(AbstractStructure):
         return Parts(self.inner.like_parameters(own), Dense().like_parameters(shared))
 
     def linearize(
-        self, run: Callable[[Any, Any], Any], parameters: Parts, state: PyTree
+        self,
+        run: Callable[[Any, Any, Any], Any],
+        parameters: Parts,
+        others: Parts,
+        state: PyTree,
     ) -> tuple[PyTree, Pullback]:
         if not self.by_unit or not jax.tree.leaves(state):
-            return super().linearize(run, parameters, state)
+            return super().linearize(run, parameters, others, state)
         units = jax.tree.leaves(state)[0].shape
         count, axes = math.prod(units), len(units)
+        of_units = lambda x: eqx.is_array(x) and x.shape[:axes] == units  # noqa: E731
+        constants, whole = eqx.partition((others.own, others.constant), of_units)
 
         def one_by_one(tree):
             """A leading axis over units, and in the units' place axes of length 1."""
@@ -92,21 +102,24 @@ class Shared(AbstractStructure):
             return jax.tree.map(lambda x: x.reshape(*units, *x.shape[1 + axes :]), tree)
 
         def pullback(cotangent):
-            def of_unit(own, state, cotangent):
+            def of_unit(own, constants, state, cotangent):
+                own_constants, constant = eqx.combine(constants, whole)
+                fixed = Parts(own_constants, others.shared, constant)
+
                 def run_unit(own, shared, state):
-                    return run(Parts(own, shared), state)
+                    return run(Parts(own, shared), fixed, state)
 
                 # `shared` is the same for all: `vmap` runs what depends on it alone only once, and
                 # the sum over units, which a cotangent of it would be otherwise, is not taken.
                 return jax.vjp(run_unit, own, parameters.shared, state)[1](cotangent)
 
             own, shared, before = jax.vmap(of_unit)(
-                one_by_one(parameters.own), one_by_one(state), one_by_one(cotangent)
+                *map(one_by_one, (parameters.own, constants, state, cotangent))
             )
             copies = jax.tree.map(lambda x: x.reshape(*units, *x.shape[1:]), shared)
             return Parts(together(own), copies), together(before)
 
-        return run(parameters, state), pullback
+        return run(parameters, others, state), pullback
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         if self.by_unit:

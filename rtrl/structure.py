@@ -94,20 +94,26 @@ class AbstractStructure(abc.ABC):
         """
 
     def linearize(
-        self, run: Callable[[Any, Any], Any], parameters: PyTree, state: PyTree
+        self,
+        run: Callable[[Any, Any, Any], Any],
+        parameters: PyTree,
+        others: PyTree,
+        state: PyTree,
     ) -> tuple[PyTree, Pullback]:
         """The end of a segment, and its vector-Jacobian product: that of autodiff by default.
 
         **Arguments:**
 
-        - `run`: the segment, `(parameters, state) -> end state`.
-        - `parameters`, `state`: at its start.
+        - `run`: the segment, `(parameters, others, state) -> end state`.
+        - `parameters`, `others`: those with a sensitivity and all others, each with `None` in place
+          of the rest.
+        - `state`: at its start.
 
         **Returns:**
 
         `(end, pullback)`; see `advance`.
         """
-        return jax.vjp(run, parameters, state)
+        return jax.vjp(lambda parameters, state: run(parameters, others, state), parameters, state)
 
     def reset(self, begin: Bool[Array, ""] | bool, sensitivity: PyTree) -> PyTree:
         """Zeros where an episode begins.
@@ -216,7 +222,7 @@ def roll(
     The sensitivity at the segment's end. Differentiating it is not meaningful: callers put it
     under `stop_gradient`.
     """
-    affected, rest = split(structure, parameters, sensitivity)
+    affected, others = split(structure, parameters, sensitivity)
     state, counts = eqx.partition(state, eqx.is_inexact_array)
     if begin is not None:
         # What comes before a border has no influence on the segment's end. The Jacobian says so
@@ -225,17 +231,17 @@ def roll(
         crossed = jnp.any(begin)
         state = scan.reset(crossed, jax.tree.map(jnp.zeros_like, state), state)
         sensitivity = structure.reset(crossed, sensitivity)
-        xs = _without_earlier_episodes(xs, begin)
+        xs, begin = _without_earlier_episodes(xs, begin)
 
-    def end_of_run(affected, state):
-        end = run(eqx.combine(affected, rest), eqx.combine(state, counts), xs, begin)
+    def end_of_run(affected, others, state):
+        end = run(eqx.combine(affected, others), eqx.combine(state, counts), xs, begin)
         return eqx.filter(end, eqx.is_inexact_array)
 
     # Inside `jax.shard_map` every device has a sensitivity of its own: the cotangents of parameters
     # that all devices share would be summed over them.
     affected, state, sensitivity, xs = scan.vary_together(affected, state, sensitivity, xs)
     # One backward pass through the segment per probe, all of the same linearization.
-    end, pullback = structure.linearize(end_of_run, affected, state)
+    end, pullback = structure.linearize(end_of_run, affected, others, state)
 
     def pullback_of_probe(probe):
         return pullback(scan.vary_together(probe, end)[0])
@@ -243,13 +249,25 @@ def roll(
     return structure.advance(pullback_of_probe, end, sensitivity)
 
 
-def _without_earlier_episodes(xs: PyTree, begin: Array) -> PyTree:
-    """Inputs with zeros before the last border of a sequence."""
+def _without_earlier_episodes(xs: PyTree, begin: Array) -> tuple[PyTree, Array]:
+    """Inputs and borders with that of the last border in place of every step before it.
+
+    It is a step that the recurrence can take: from zeros, or at zeros, it might not be finite.
+    """
     if not begin.ndim:
-        return xs
-    # How many borders come after each step: a running sum from the end.
-    later = jnp.flip(jnp.cumsum(jnp.flip(begin))) - begin > 0
-    return jax.tree.map(lambda x: jnp.where(match_rank(later, x), jnp.zeros_like(x), x), xs)
+        return xs, begin
+    last = len(begin) - 1 - jnp.argmax(jnp.flip(begin))
+    before = jnp.any(begin) & (jnp.arange(len(begin)) < last)
+    replaced = lambda x: jnp.where(match_rank(before, x), x[last], x)  # noqa: E731
+    return jax.tree.map(replaced, xs), begin | before
+
+
+def state_tangent(
+    structure: AbstractStructure, sensitivity: PyTree, tangent: PyTree, state: PyTree
+) -> PyTree:
+    """`structure.jvp` in the dtypes of the state, which may be narrower than the parameters'."""
+    pushed = structure.jvp(sensitivity, tangent, state)
+    return jax.tree.map(lambda t, h: t.astype(h.dtype), pushed, state)
 
 
 def split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree):

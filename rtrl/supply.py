@@ -17,7 +17,7 @@ from rtrl.rows import (
     rows,
     sum_pulled_back,
 )
-from rtrl.structure import AbstractStructure, split
+from rtrl.structure import AbstractStructure, split, state_tangent
 
 
 def supply(
@@ -100,7 +100,7 @@ def _supply_tangents_jvp(structure, primals, tangents):
     _, state, sensitivity = primals
     # The sensitivity's tangent is dropped: it is a constant of the segment.
     of_parameters, of_state, _ = tangents
-    from_parameters = structure.jvp(sensitivity, of_parameters, state)
+    from_parameters = state_tangent(structure, sensitivity, of_parameters, state)
     return state, jax.tree.map(jnp.add, of_state, from_parameters)
 
 

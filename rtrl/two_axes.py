@@ -136,9 +136,11 @@ class TwoAxes(AbstractStructure):
             fresh = jax.lax.map(one, jnp.arange(count), batch_size=self.probes_at_once)
 
             def advanced(new, s):
+                if self.compressed:
+                    return add(new, multiply(factors[..., 0], s))
+                # The state may have more columns than there are parameters for.
                 units = jax.tree.leaves(new)[0].shape[axis + 1]
-                own = factors[..., 0 if self.compressed else slice(units)]
-                return add(new, multiply(own, s))
+                return add(new, multiply(factors[..., :units], s))
 
             return jax.tree.map(advanced, fresh, stored, is_leaf=is_planar)
 

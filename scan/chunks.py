@@ -147,7 +147,8 @@ def _check_shapes(q, k, v, rates, state, log_decay):
 
 def _run(length, q, k, v, rates, log_decay, begin, state):
     if log_decay is not None:
-        log_decay = jnp.maximum(log_decay, jnp.log(jnp.finfo(log_decay.dtype).tiny))
+        numbers = jnp.finfo(_summed_in(log_decay))
+        log_decay = jnp.maximum(log_decay, jnp.log(numbers.tiny).astype(log_decay.dtype))
     time = len(k)
 
     def cut(x):
@@ -176,25 +177,33 @@ def _chunk(state, inputs):
     k, v, rates, log_decay, bad = _finite(k, v, rates, log_decay)
     bad_start = ~jnp.all(jnp.isfinite(state))
     state = jnp.where(bad_start, 0, state)
-    bad = jnp.any(same & bad[None], 1) | (from_start[:, 0] & bad_start)
     kept, g = (state.dtype, v.dtype), None
-    if log_decay is not None:  # in half precision a strong decay would hide those behind it
-        g = jnp.cumsum(log_decay, 0, dtype=jnp.promote_types(log_decay.dtype, jnp.float32))
+    if log_decay is not None:
+        g = jnp.cumsum(log_decay, 0, dtype=_summed_in(log_decay))
     since_start = jnp.where(from_start, jnp.ones((), k.dtype) if g is None else jnp.exp(g), 0)
     until_end = jnp.where(to_end, jnp.ones((), k.dtype) if g is None else jnp.exp(g[-1:] - g), 0)
 
     if rates is not None:
         v = v - jnp.where(from_start, _product("tk,kv->tv", k * since_start, state), 0)
-        v = rates[:, None] * v
+        v, overflown = _finite(rates[:, None] * v)
+        bad = bad | overflown
         if length > 1:  # of one step there is nothing to solve
             system = jnp.tril(rates[:, None] * jnp.where(same, _decayed(k, k, g), 0), -1)
-            v = _product("ts,sv->tv", _inverse(system), v)
+            # Where the inverse overflows in an episode, those after it have zeros times infinity.
+            v, overflown = _finite(_product("ts,sv->tv", jnp.where(same, _inverse(system), 0), v))
+            bad = bad | overflown
+    bad = jnp.any(same & bad[None], 1) | (from_start[:, 0] & bad_start)
     reads = jnp.where(from_start, _product("tk,kv->tv", q * since_start, state), 0)
     reads = reads + _product("ts,sv->tv", jnp.where(same, _decayed(q, k, g), 0), v)
     end = jnp.where(from_start[-1:], since_start[-1][:, None] * state, 0)
     end = end + _product("tk,tv->kv", k * until_end, v)
     end, reads = jnp.where(bad[-1], jnp.nan, end), jnp.where(bad[:, None], jnp.nan, reads)
     return end.astype(kept[0]), reads.astype(kept[1])
+
+
+def _summed_in(log_decay: Array) -> Any:
+    """The type to add decays up in: in half precision a strong one would hide those behind it."""
+    return jnp.promote_types(log_decay.dtype, jnp.float32)
 
 
 def _finite(*arrays: Array | None) -> Any:

@@ -72,8 +72,9 @@ def newton(
       another: the Jacobian is exact, in blocks as wide as there are leaves (DEER). `"dense"` for
       any other: the iterations use the Jacobian's diagonal (quasi-DEER) and more of them are
       needed.
-    - `tolerance`: the largest step of the recurrence that counts as none, relative to the largest
-      state above 1; by default a hundred units of rounding, two in half precision.
+    - `tolerance`: the largest step of the recurrence that counts as none, for every number of every
+      state, relative to its size above 1 and that of its unit before the step; by default a hundred
+      units of rounding, two in half precision.
     - `max_iterations`: after which the loop takes over.
     - `damping`: in [0, 1): how much the Jacobian is shrunk. 0 is Newton's method, which may
       diverge where the recurrence expands; towards 1 it becomes the recurrence's own iteration.
@@ -101,6 +102,7 @@ def newton(
     options = _Options(coupling, tolerance, max_iterations, damping)
     xs = jax.tree.map(jnp.asarray, xs)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial
+    initial = jax.tree.map(lambda i, h: jnp.asarray(i, h.dtype), initial, state)
     parameters, state, xs, begin, initial = vary_together(parameters, state, xs, begin, initial)
     update, parameters = as_program(update, parameters, state, xs)
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
@@ -114,7 +116,11 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
     start = jnp.broadcast_to(problem.initial, (problem.time, *problem.initial.shape))
 
     def step_length(new, old):
-        return jnp.max(jnp.abs(new - old)) / jnp.maximum(1, jnp.max(jnp.abs(new)))
+        # Each number by itself: beside one unit that is large, others would be anything.
+        size = jnp.maximum(jnp.abs(new), jnp.abs(problem.previous(new)))
+        if options.coupling == "units":  # whose components act on one another
+            size = jnp.max(size, -1, keepdims=True)
+        return jnp.max(jnp.abs(new - old) / jnp.maximum(1, size))
 
     def unfinished(loop):
         count, _, moved = loop

@@ -1,6 +1,5 @@
 """A cell behind a memoryless front, with credit through both."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -76,9 +75,16 @@ class Fronted(AbstractCell):
     def init_state(self) -> State:
         return self.cell.init_state()
 
+    @property
+    def _by_unit(self) -> bool:
+        structure = self.structure
+        return isinstance(structure, rtrl.Shared) and structure.by_unit
+
     def recurrence_parameters(self) -> rtrl.Parts:
-        """Those of the cell, and the front."""
-        return rtrl.Parts(self.cell.recurrence_parameters(), self.front)
+        """Those of the cell, and the front; and what episodes begin with, where units run alone."""
+        own = self.cell.recurrence_parameters()
+        alone = self._by_unit and isinstance(own, AbstractCell)
+        return rtrl.Parts(own, self.front, self.cell.init_state() if alone else None)
 
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:
         return self.cell.update(state, self.front(x))
@@ -101,7 +107,7 @@ class Fronted(AbstractCell):
         method: str = "auto",
     ) -> State:
         seen = jax.vmap(parameters.shared)(xs)
-        return self.cell.states(_of_units(parameters.own, state), state, seen, begin, method)
+        return self.cell.states(_beginning(parameters), state, seen, begin, method)
 
     @property
     def has_chunks(self) -> bool:
@@ -127,9 +133,9 @@ class Fronted(AbstractCell):
         states: State,
     ) -> State:
         seen = jax.vmap(parameters.shared)(xs)
-        if isinstance(self.structure, rtrl.Shared) and self.structure.by_unit:
+        if self._by_unit:
             # Run unit by unit, where the states of all units are of no use.
-            return self.cell.states(_of_units(parameters.own, state), state, seen, begin)
+            return self.cell.states(_beginning(parameters), state, seen, begin)
         return self.cell.surrogate_states(parameters.own, state, seen, begin, states)
 
 
@@ -151,13 +157,26 @@ class _FrontedStepper(AbstractStepper):
         return self.cell.state(cache)
 
 
-def _of_units(parameters: PyTree, state: State) -> PyTree:
-    """The cell's parameters; where they are those of a single unit, as a cell of one unit."""
-    leaves = jax.tree.leaves(state)
-    one = bool(leaves) and leaves[0].ndim and leaves[0].shape[0] == 1
-    if not (one and isinstance(parameters, AbstractCell) and parameters.hidden != 1):
-        return parameters
-    # Its arrays are already; `init_state` goes by the number.
-    single = copy.copy(parameters)
-    object.__setattr__(single, "hidden", 1)
-    return single
+class _Beginning(eqx.Module):
+    """A cell that begins an episode with a state it is given, and is like another in all else.
+
+    A cell's own `init_state` is that of all its units, also where its arrays are those of one.
+    """
+
+    cell: AbstractCell
+    begins_with: State
+
+    def init_state(self) -> State:
+        return self.begins_with
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("cell", "begins_with"):  # of an instance that is being made
+            raise AttributeError(name)
+        return getattr(self.cell, name)
+
+
+def _beginning(parameters: rtrl.Parts) -> PyTree:
+    """The cell's parameters, as what begins as is said, where something is."""
+    if parameters.constant is None:
+        return parameters.own
+    return _Beginning(parameters.own, parameters.constant)

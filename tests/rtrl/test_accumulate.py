@@ -211,6 +211,22 @@ def test_memory(case, hidden, inputs):
 
 
 @pytest.mark.slow
+def test_a_carry_may_be_rounded():
+    cell = zoo.get("elstm", hidden=3, inputs=2)
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(4, 2)), jnp.float32)
+    (state, sensitivity), _ = cell.rtrl_scan((cell.init_state(), cell.rtrl_init()), xs)
+
+    def gradient(sensitivity):
+        return rtrl.accumulate(jnp.sum, cell, (state, sensitivity), xs)[1]
+
+    exact, rounded = (
+        jax.tree.leaves(jax.jit(gradient)(s)) for s in (sensitivity, rtrl.rounded(sensitivity))
+    )
+    for a, b in zip(exact, rounded, strict=True):
+        np.testing.assert_allclose(a, b, atol=0.01 * np.abs(a).max())
+
+
+@pytest.mark.slow
 def test_the_example_of_the_docstring():
     text = rtrl.accumulate.__doc__
     lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()

@@ -143,6 +143,45 @@ def test_the_sensitivity_follows_the_surrogate():
 
 
 @pytest.mark.slow
+class OnSphere(rtrl.AbstractRecurrence):
+    """A state of length one, which makes no step from zeros."""
+
+    @property
+    def structure(self):
+        return rtrl.Dense()
+
+    def init_state(self):
+        return jnp.full(UNITS, UNITS**-0.5)
+
+    def states(self, parameters, state, xs, begin):
+        def step(h, x):
+            z = parameters["a"] * h + parameters["w"] @ x
+            return z / jnp.linalg.norm(z)
+
+        return scan.sequential(step, state, xs, begin, initial=self.init_state())[1]
+
+
+def test_a_state_need_not_have_been_zero_before_a_border():
+    recurrence = OnSphere()
+    numbers = {name: jnp.asarray(PARAMETERS[name]) for name in ("a", "w")}
+    xs, begin = jnp.asarray(XS["drive"]), jnp.asarray(BEGIN)
+
+    def whole(numbers):
+        return jnp.sum(WEIGHTS * recurrence.states(numbers, recurrence.init_state(), xs, begin))
+
+    def in_segments(numbers):
+        one = lambda p, h, x: recurrence.states(p, h, x, None)[-1]  # noqa: E731
+        state = recurrence.init_state()
+        carry, loss = (state, rtrl.init(recurrence.structure, one, numbers, state, xs[:1])), 0.0
+        for part in (slice(0, 4), slice(4, 8)):
+            carry, states = rtrl.segment(recurrence, numbers, carry, xs[part], begin[part])
+            loss += jnp.sum(WEIGHTS[part] * states)
+        return loss
+
+    exact, found = jax.jit(lambda p: (jax.grad(whole)(p), jax.grad(in_segments)(p)))(numbers)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), exact, found)
+
+
 def test_the_example_of_the_docstring():
     text = rtrl.segment.__doc__
     lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()

@@ -215,6 +215,38 @@ def test_a_large_dense_sensitivity_warns():
     rtrl.Dense(warn_above=24).zeros({"w": jnp.ones((2, 6))}, jnp.zeros(2))  # and at 24 it does not
 
 
+@pytest.mark.parametrize("products", [False, True])
+@pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense(), rtrl.UORO()])
+def test_a_state_may_be_narrower_than_parameters(structure, products):
+    p, h = parameters(), H.astype(jnp.float32)
+    update = lambda p, h, x: (p["a"] * h + p["w"] @ x).astype(h.dtype)  # noqa: E731
+    s = rtrl.init(structure, update, p, h, jnp.ones(3))
+    s = jax.tree.map(lambda x: x + 0.5 if eqx.is_inexact_array(x) else x, s)
+
+    def gradient(h):
+        supplied = lambda p: rtrl.supply(structure, p, h, s, products=products)  # noqa: E731
+        return jax.grad(lambda p: jnp.sum(G.astype(h.dtype) * supplied(p)))(p)
+
+    narrow, wide = gradient(h), gradient(H)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), narrow, wide)
+
+
+def test_products_of_dense_sensitivities_ask_for_all_digits():
+    p = parameters()
+    s = rtrl.init(rtrl.Dense(), lambda p, h, x: p["a"] * h + p["w"] @ x, p, H, jnp.ones(3))
+
+    def moved_and_used(s):
+        run = lambda p, h: p["a"] * h + p["w"] @ jnp.ones(3)  # noqa: E731
+        end, pullback = jax.vjp(run, p, H)
+        return rtrl.Dense().advance(pullback, end, s), rtrl.Dense().jvp(s, p, H)
+
+    program = jax.jit(moved_and_used).trace(s).lower(lowering_platforms=("cuda",)).as_text()
+    products = [line for line in program.splitlines() if "dot_general" in line]
+    assert len(products) > 2
+    of_sensitivities = [line for line in products if "HIGHEST" in line]
+    assert len(of_sensitivities) == 4  # of two parameters, moved on and used
+
+
 @pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense()])
 def test_without_a_state(structure):
     s = rtrl.init(structure, lambda p, h, x: (), parameters(), (), jnp.ones(3))

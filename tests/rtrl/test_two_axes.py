@@ -24,7 +24,10 @@ PARAMETERS = rtrl.Axes(
     rows={"decay": draw(GROUPS, ROWS), "w": draw(GROUPS, ROWS, INPUTS)},
     columns=draw(GROUPS, COLUMNS - 1, INPUTS),  # the last column is of no parameter
 )
-ALIKE = rtrl.Axes(rows=draw(GROUPS, ROWS, INPUTS), columns=draw(GROUPS, COLUMNS - 1, INPUTS))
+ALIKE = rtrl.Axes(
+    rows={"bias": draw(GROUPS, ROWS), "w": draw(GROUPS, ROWS, INPUTS)},
+    columns=draw(GROUPS, COLUMNS - 1, INPUTS),
+)
 
 
 class Outer(rtrl.AbstractRecurrence):
@@ -40,8 +43,8 @@ class Outer(rtrl.AbstractRecurrence):
         return jnp.zeros((GROUPS, ROWS, COLUMNS))
 
     def states(self, parameters, state, xs, begin):
-        rows = parameters.rows if self.compressed else parameters.rows["w"]
-        u = jnp.einsum("gri,ti->tgr", rows, xs)
+        u = jnp.einsum("gri,ti->tgr", parameters.rows["w"], xs)
+        u = u + parameters.rows["bias"][None] if self.compressed else u
         v = jnp.einsum("gci,ti->tgc", parameters.columns, xs)
         v = jnp.concatenate([v, jnp.ones((len(xs), GROUPS, 1))], -1)
         a = jnp.full((GROUPS, ROWS, COLUMNS), 0.9)

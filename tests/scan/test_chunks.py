@@ -100,6 +100,18 @@ def test_what_is_not_finite_is_seen_until_the_episode_ends(bad, delta):
     assert not jnp.isfinite(end[0]).any() and jnp.isfinite(end[1]).all()
 
 
+def test_an_episode_that_overflows_ends_with_it(float32):
+    rng = np.random.default_rng(0)
+    q, k, v = (jnp.asarray(rng.normal(size=(40, 8)), jnp.float32) for _ in range(3))
+    begin, rates, empty = jnp.arange(40) == 12, jnp.full(40, 0.1), jnp.zeros((8, 8))
+    run = jax.jit(lambda k: scan.delta_rule(q, k, v, rates, empty, begin=begin))
+    state, reads = run(k.at[:12].multiply(1000))
+    expected_state, expected = run(k)
+    assert not jnp.isfinite(reads[11]).any()
+    np.testing.assert_allclose(reads[12:], expected[12:], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(state, expected_state, rtol=1e-5, atol=1e-5)
+
+
 def test_the_inverse_of_equal_keys_is_exact(float32):
     """Powers of the matrix would grow to thousands here; substitution does not."""
     k = jnp.ones((16, 1))
@@ -138,3 +150,6 @@ def test_a_strong_decay_hides_none_behind_it_in_half_precision(dtype):
     state, reads = scan.outer_products(one, k, one, jnp.zeros((1, 1), dtype), decay)
     assert state.dtype == reads.dtype == dtype
     np.testing.assert_allclose(state.astype(float), np.exp(-0.3), rtol=0.01)
+    # One that is stronger than the smallest number of half precision.
+    state, _ = scan.outer_products(one, 0 * k, one, 1000 * one[:1], jnp.full((16, 1), -20.0, dtype))
+    assert state[0, 0] == 0

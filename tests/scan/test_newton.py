@@ -116,6 +116,29 @@ def test_where_it_does_not_converge_the_loop_takes_over():
     np.testing.assert_allclose(states, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("coupling", ["units", "dense"])
+@pytest.mark.parametrize(("dtype", "step"), [("float32", 1000), ("bfloat16", 1)])
+def test_a_unit_that_is_large_hides_no_other(dtype, step, coupling):
+    def update(_, h, x):
+        return jnp.stack([h[0] + step, jnp.tanh(2.5 * h[1] + x)]).astype(dtype)
+
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=100), dtype)
+    start = jnp.zeros(2, dtype)
+    states, _ = jax.jit(lambda xs: scan.newton(update, (), start, xs, coupling=coupling))(xs)
+    _, expected = scan.sequential(lambda h, x: update((), h, x), start, xs)
+    tolerance = 1e-5 if dtype == "float32" else 0.02
+    np.testing.assert_allclose(states[:, 1], expected[:, 1], rtol=0, atol=tolerance)
+
+
+def test_an_initial_state_has_the_states_dtype(float32):
+    update = lambda p, h, x: jnp.tanh(p * h + x)  # noqa: E731
+    ones, begin = jnp.ones(3), jnp.arange(5) == 2
+    given = (update, ones, ones, jnp.ones((5, 3)), begin)
+    expected, _ = scan.newton(*given, initial=jnp.zeros(3))
+    found, _ = scan.newton(*given, initial=np.zeros(3, int))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_inputs_may_be_of_numpy():
     p, xs = {"used": jnp.array(1.0), "unused": 2.0}, np.linspace(0, 1, 16)
     update = lambda p, h, x: doubling(p["used"], h, x)  # noqa: E731

@@ -26,6 +26,35 @@ class Dense(zoo.AbstractDiagonalCell):
         return jnp.tanh(self.w @ x + self.u @ state)
 
 
+class ReadElsewhere(zoo.AbstractOuterProductCell):
+    """A matrix memory with another `readout` than its `respond`, which chunks read by."""
+
+    w: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w = jax.random.normal(key, (3, 1, hidden, inputs))
+        self.inputs, self.hidden = inputs, hidden
+
+    def recurrence_parameters(self):
+        return rtrl.Axes(None, self.w[0], self.w[1])
+
+    def written(self, parameters, xs):
+        k = jnp.einsum("hki,ti->thk", parameters.rows, xs)
+        v = jnp.einsum("hki,ti->thk", parameters.columns, xs)
+        return jnp.full((len(xs), 1, 1), -0.1, xs.dtype), k, v
+
+    def queries(self, xs):
+        return jnp.einsum("hki,ti->thk", self.w[2], xs)
+
+    def respond(self, read, x):
+        return read.ravel()
+
+    def readout(self, state, x):
+        return jnp.tanh((self.queries(x[None])[0][:, None] @ state).ravel())
+
+
 def _weights(inputs, hidden, key):
     w_key, u_key = jax.random.split(key)
     return jax.random.normal(w_key, (hidden, inputs)), jax.random.normal(u_key, (hidden,))

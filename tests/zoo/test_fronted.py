@@ -24,6 +24,45 @@ class Front(eqx.Module):
         return jnp.tanh(x @ self.w.T + self.b)
 
 
+class Placed(zoo.AbstractDiagonalCell):
+    """Units on two axes, each with a state of its own to begin with, and one of two updates."""
+
+    w: jax.Array
+    u: jax.Array
+    squashes: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w = jax.random.normal(key, (1, hidden, inputs))
+        self.u = jnp.linspace(0.3, 0.9, hidden)[None]
+        self.squashes = jnp.arange(hidden)[None] % 2 == 0
+        self.inputs, self.hidden = inputs, hidden
+
+    def init_state(self):
+        return jnp.linspace(-1.0, 1.0, self.hidden)[None]
+
+    def update(self, state, x):
+        z = self.u * state + self.w @ x
+        return jnp.where(self.squashes, jnp.tanh(z), jnp.sin(z))
+
+    def readout(self, state, x):
+        return state[0]
+
+
+zoo.register("placed", Placed)
+
+
+class Direction(eqx.Module):
+    """A front that is not defined at zeros."""
+
+    w: jax.Array
+
+    def __call__(self, x):
+        z = x @ self.w.T
+        return z / jnp.linalg.norm(z)
+
+
 def fronted(name, inputs=INPUTS, hidden=4, **options):
     keys = jax.random.split(jax.random.key(0), 3)
     cell = zoo.get(name, hidden=hidden, inputs=SEEN, key=keys[0], **options)
@@ -60,6 +99,15 @@ def difference(one, other):
     )
 
 
+def by_segments(memory, xs, weights, length):
+    carry, found = (memory.init_state(), memory.rtrl_init()), None
+    for t in range(0, TIME, length):
+        part = slice(t, t + length)
+        new, carry = of_a_segment(memory, carry, xs[part], BEGIN[part], weights[part])
+        found = new if found is None else jax.tree.map(jnp.add, found, new)
+    return found
+
+
 # One of each way: by units (complex, input-dependent, nonlinear, blocks of two), dense, two axes.
 CELLS = (
     ("rtu", {}),
@@ -70,6 +118,7 @@ CELLS = (
     ("lru", {}),
     ("gru", {}),
     ("ffm", {"traces": 2, "contexts": 2}),
+    ("placed", {}),
 )
 
 
@@ -79,11 +128,17 @@ def test_rtrl_has_the_gradient_of_the_loop_for_front_and_cell(name, options, len
     memory = fronted(name, **options)
     draw = np.random.default_rng(0)
     xs, weights = draw.normal(size=(TIME, INPUTS)), draw.normal(size=(TIME, memory.outputs))
-    carry, found = (memory.init_state(), memory.rtrl_init()), None
-    for t in range(0, TIME, length):
-        part = slice(t, t + length)
-        new, carry = of_a_segment(memory, carry, xs[part], BEGIN[part], weights[part])
-        found = new if found is None else jax.tree.map(jnp.add, found, new)
+    found = by_segments(memory, xs, weights, length)
+    assert difference(found, by_the_loop(memory, xs, weights)) < 1e-9
+
+
+def test_before_a_border_no_input_has_to_be_zero():
+    memory = fronted("lru")
+    w = jax.random.normal(jax.random.key(1), (SEEN, INPUTS))
+    memory = eqx.tree_at(lambda m: m.front, memory, Direction(w))
+    draw = np.random.default_rng(0)
+    xs, weights = draw.normal(size=(TIME, INPUTS)), draw.normal(size=(TIME, memory.outputs))
+    found = by_segments(memory, xs, weights, 4)
     assert difference(found, by_the_loop(memory, xs, weights)) < 1e-9
 
 

@@ -130,9 +130,23 @@ class ComplexInputs(zoo.AbstractTimeInvariantCell):
         return state.real
 
 
-@pytest.mark.parametrize("cell", [Constant(), ComplexInputs(jnp.ones((2, 3)))])
+class OneGate(zoo.AbstractLinearCell):
+    """One decay for all units, of the input, in a sequence as long as the state is wide."""
+
+    w: jax.Array
+    inputs: int = 3
+    hidden: int = 4
+
+    def coefficients(self, x):
+        return jax.nn.sigmoid(x[0]), self.w @ x
+
+
+UNUSUAL = Constant(), ComplexInputs(jnp.ones((2, 3))), OneGate(jnp.ones((4, 3)))
+
+
+@pytest.mark.parametrize("cell", UNUSUAL)
 def test_unusual_cells_go_through_a_loop(cell):
-    xs = jnp.ones((4, 3))
+    xs = jnp.linspace(-1, 1, 12).reshape(4, 3)
     _, ys = cell.scan(cell.init_state(), xs)
     _, steps = jax.lax.scan(lambda *c: cell.step(*c), cell.init_state(), xs)
     np.testing.assert_allclose(ys, steps, rtol=1e-12)

@@ -6,6 +6,7 @@ import re
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import rtrl
@@ -14,6 +15,7 @@ from tests.zoo import liars
 from zoo.__main__ import main
 from zoo.proofs import promises
 from zoo.proofs.forms import known_options
+from zoo.proofs.losses import difference
 from zoo.proofs.report import Check, Report
 
 KEY = jax.random.key(0)
@@ -54,8 +56,21 @@ LIARS = {
         _deaf(rtrl.SnAp1()),
         r"`state`: structure, .* products with recurrent matrices go through `recurrent`",
     ),
+    "read elsewhere": (
+        liars.ReadElsewhere,
+        r"forms, scan in chunks is off by .*: all forms compute",
+    ),
     "deaf to RFLO": (_deaf(rtrl.RFLO()), r"`state`: .* go through `recurrent`"),
 }
+
+
+def test_what_is_not_finite_is_as_far_off_as_can_be():
+    sound, broken = {"a": np.ones(2)}, {"a": np.array([1, np.nan])}
+    for one, other in ((sound, broken), (broken, sound), (broken, broken)):
+        assert difference(one, other) == (np.inf, "['a']")
+    nan, one, unknown = (Check("", "", number) for number in (np.nan, 1.0, None))
+    for bad, good in ((nan, one), (unknown, one), (unknown, nan)):
+        assert bad.worse(good) is bad and good.worse(bad) is bad
 
 
 @pytest.mark.slow

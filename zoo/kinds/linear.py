@@ -45,7 +45,7 @@ class AbstractLinearCell(AbstractCell):
 
         **Returns:**
 
-        `(a, b)`, each of the state's shape.
+        `(a, b)`, which broadcast to the state's shape.
         """
 
     def update(self, state: State, x: Array) -> State:
@@ -65,7 +65,7 @@ class AbstractLinearCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        a, b = jax.vmap(parameters.coefficients)(xs)
+        a, b = _along(parameters, state, xs)
         return scan.linear(a, b, state, begin, method=method)
 
     def surrogate_states(
@@ -76,5 +76,20 @@ class AbstractLinearCell(AbstractCell):
         begin: Bool[Array, " time"] | None,
         states: State,
     ) -> State:
-        a, b = jax.vmap(parameters.coefficients)(xs)
+        a, b = _along(parameters, state, xs)
         return scan.linear(a, b, state, begin, states=states)
+
+
+def _along(cell: Any, state: State, xs: Array) -> tuple[Array, Array]:
+    """The coefficients of every step, with the axes of the state behind that of time.
+
+    Of fewer axes, `scan.linear` would take those of a sequence as long as the state is wide for
+    constants in time.
+    """
+
+    def of_step(x):
+        a, b = cell.coefficients(x)
+        a = jnp.expand_dims(a, tuple(range(state.ndim - a.ndim)))
+        return a, jnp.broadcast_to(b, state.shape)
+
+    return jax.vmap(of_step)(xs)

@@ -92,6 +92,6 @@ def is_of_units(state: State) -> bool:
     return real and len({leaf.shape for leaf in leaves}) == 1
 
 
-def updated(cell: AbstractNonlinearCell, state: State, x: Array) -> State:
+def updated(cell: Any, state: State, x: Array) -> State:
     """`cell.update(state, x)`: a step as a function of the cell."""
     return cell.update(state, x)

@@ -10,7 +10,6 @@ import numpy as np
 import rtrl
 from zoo.memory import PlainStepper
 from zoo.proofs.forms import (
-    FORMS,
     LOOP,
     LOOP_OF_RULES,
     RTRL_FORMS,
@@ -18,6 +17,7 @@ from zoo.proofs.forms import (
     TIME,
     Form,
     Problem,
+    forms_of,
     in_segments,
     jit,
 )
@@ -49,7 +49,7 @@ def values(problem: Problem) -> list[Check]:
     rule = "all forms compute what a loop over `update` and `readout` does"
     expected, out, changes = problem.outcome(LOOP), [], []
     kept = {} if isinstance(problem.memory.stepper(), PlainStepper) else {"stepper": STEPPER}
-    for name, form in {**FORMS, **kept, **RTRL_FORMS}.items():
+    for name, form in {**forms_of(problem.memory), **kept, **RTRL_FORMS}.items():
         got = problem.outcome(form)
         out.append(
             _check("forms", name, {"state": got.end, "y": got.ys},
@@ -72,7 +72,7 @@ def bptt(problem: Problem) -> list[Check]:
     rule = "the gradient is that of autodiff through a loop over `update` and `readout`"
     return [
         _check("BPTT", name, _gradient(problem.outcome(form)), expected, rule)
-        for name, form in FORMS.items()
+        for name, form in forms_of(problem.memory).items()
     ]
 
 
@@ -191,7 +191,7 @@ def resets(problem: Problem) -> list[Check]:
         "NaNs before a begin",
     )
     random = is_random(problem.carry[1])
-    for name, form in {**FORMS, **RTRL_FORMS}.items():
+    for name, form in {**forms_of(problem.memory), **RTRL_FORMS}.items():
         expected = one.outcome(form)
         other = replace(one, carry=turned, xs=before).outcome(form)
 

@@ -52,6 +52,12 @@ def _scan(memory, carry, xs, begin, cuts):
     return (end, ()), ys
 
 
+def _scan_in_chunks(memory, carry, xs, begin, cuts):
+    """Take `scan` without the states of all steps, which long sequences take by themselves."""
+    end, ys = memory.scan(carry[0], xs, begin, method="chunks")
+    return (end, ()), ys
+
+
 def _rtrl_steps(memory, carry, xs, begin, cuts):
     """Loop over `rtrl_step`."""
     return jax.lax.scan(lambda c, inputs: memory.rtrl_step(c, *inputs), carry, (xs, begin))
@@ -94,7 +100,7 @@ def in_segments(*lengths: int) -> Form:
 
 
 LOOP, LOOP_OF_RULES = Form(_loop), Form(_loop_of_rules)
-FORMS = {"step": Form(_steps), "scan": Form(_scan), "scan in chunks": Form(_scan, (3, 3, 3))}
+FORMS = {"step": Form(_steps), "scan": Form(_scan), "scan in parts": Form(_scan, (3, 3, 3))}
 STEPPER = Form(_stepper, (3, 3, 3))
 # Segments of both lengths with a past to reach and a future to be reached from. A segment of all
 # steps would show no more: a first segment is one without a past.
@@ -103,6 +109,12 @@ RTRL_FORMS = {
     "rtrl_scan, segments of 4, 1 and 4": in_segments(4, 1, 4),
     "rtrl_scan, segments of 1, 4 and 4": in_segments(1, 4, 4),
 }
+
+
+def forms_of(memory: AbstractMemory) -> dict[str, Form]:
+    """Name the forms without a sensitivity that a memory has."""
+    has_chunks = getattr(memory, "has_chunks", False)
+    return FORMS | ({"scan in chunks": Form(_scan_in_chunks)} if has_chunks else {})
 
 
 class Outcome(NamedTuple):

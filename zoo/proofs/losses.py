@@ -33,7 +33,7 @@ def difference(got: Any, expected: Any) -> tuple[float, str]:
     **Returns:**
 
     `(number, where)`: the largest difference, in units of the largest expected value of its leaf,
-    and the path of that leaf. Infinite where something is not finite that should be.
+    and the path of that leaf. Infinite where something is not finite, whether found or expected.
 
     **Raises:**
 
@@ -49,7 +49,7 @@ def difference(got: Any, expected: Any) -> tuple[float, str]:
             raise ValueError(f"{name} has the shape {g.shape} instead of {e.shape}.")
         if not e.size:
             continue
-        if not np.all(np.isfinite(g)):
+        if not (np.all(np.isfinite(g)) and np.all(np.isfinite(e))):
             return np.inf, name
         error, scale = np.max(np.abs(g - e)), np.max(np.abs(e))
         # A leaf that is zero but for rounding has no scale of its own.

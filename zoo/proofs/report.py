@@ -52,10 +52,14 @@ class Check:
         return self.number is not None and self.number <= self.limit
 
     def worse(self, other: "Check | None") -> "Check":
-        """Choose, of two checks of the same, the one with the larger number."""
-        if other is None or (other.number is not None and self.number is None):
-            return self
-        return other if other.number is None or other.number >= (self.number or 0.0) else self
+        """Choose, of two checks of the same, the one with the larger number, or none, or NaN."""
+        return self if other is None or self._badness > other._badness else other
+
+    @property
+    def _badness(self) -> tuple[bool, float]:
+        if self.number is None:
+            return True, 0.0
+        return False, float("inf") if self.number != self.number else self.number
 
     def sentence(self) -> str:
         """Say what is off, where, by how much, and the rule."""

@@ -128,12 +128,7 @@ def checked(function: Function) -> Function:
 
     When called: `TypeError` or `ValueError`; see `fitted`.
     """
-    signature = inspect.signature(function, eval_str=True)
-    kinds = {
-        p.name: p.annotation
-        for p in signature.parameters.values()
-        if p.annotation is not p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    }
+    signature, kinds = inspect.signature(function), _kinds(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -143,6 +138,26 @@ def checked(function: Function) -> Function:
         return function(*given.args, **given.kwargs)
 
     return call  # pyright: ignore[reportReturnType]
+
+
+def check_given(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check values against a function's annotations, those that it has, without calling it.
+
+    **Raises:**
+
+    `TypeError` or `ValueError`; see `fitted`.
+    """
+    kinds = _kinds(function)
+    for name in given.keys() & kinds.keys():
+        fitted(name, given[name], kinds[name])
+
+
+def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
+    return {
+        p.name: p.annotation
+        for p in inspect.signature(function, eval_str=True).parameters.values()
+        if p.annotation is not p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
 
 
 def _fitted(value: Any, kind: Any) -> Any:

@@ -76,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             keep_compiled()
         command(Console(markup=False, emoji=False))  # names of runs may hold brackets and colons
     except TrainingInterrupted as stopped:
-        errors.print(f"{stopped.where} To go on:\n{_again(words)}", markup=False, highlight=False)
+        on = f"{stopped.where} To go on:\n{_again(words)}" if stopped.resumable else str(stopped)
+        errors.print(on, markup=False, highlight=False)
         return 128 + stopped.number
     except KeyboardInterrupt:
         left = _left(words, Path(told.out)) if words[:1] == ["train"] and told.out else ""
@@ -117,12 +118,15 @@ def parse_command(words: Sequence[str]) -> Any:
     # What is imported may register an algorithm, and the algorithm has the options: both are to be
     # known before the words can be read as a whole.
     told = early(words)
-    sys.path.insert(0, os.getcwd())  # a module of the user's stands where the command is given
+    here = os.getcwd()  # a module of the user's stands where the command is given
+    sys.path.insert(0, here)
     try:
         for module in filter(None, told.imports):
             _import(module)
     finally:
-        sys.path.remove(os.getcwd())
+        sys.path.remove(here)
+        if here not in sys.path:  # as one that an environment's name or a module itself imports
+            sys.path.append(here)
     if list(words[:1]) == ["sweep"]:
         return parse_sweep(words[1:], f"{program()} sweep")
     typed = list(words[:1]) == ["train"]

@@ -45,9 +45,9 @@ def plan(
 
 
 def _words(texts: dict[str, tuple[str, ...]], shared: Sequence[str]) -> list[str]:
-    plain = [word for name, t in texts.items() for word in words_of(name, t, is_switch=False)]
+    plain = [word for name, t in texts.items() for word in words_of(name, t, switch=None)]
     switches = _switches(_train_command([*plain, *shared]))
-    return [w for name, t in texts.items() for w in words_of(name, t, is_switch=name in switches)]
+    return [w for name, t in texts.items() for w in words_of(name, t, switch=switches.get(name))]
 
 
 def _check_names(grid: Grid, typed: set[str]) -> None:
@@ -57,6 +57,10 @@ def _check_names(grid: Grid, typed: set[str]) -> None:
             raise ValueError(
                 f"{_flag(name)} is no setting of a sweep, which decides it for each run"
             )
+        if name in ("processes", "process", "coordinator"):
+            raise ValueError(f"{_flag(name)} is no setting of a sweep, whose runs are one process")
+    if "import" in (*grid.settings, *grid.axes):
+        raise ValueError("--import is no setting of a file: give it with the command")
     for name in grid.axes:
         if name in typed or name in grid.settings:
             raise ValueError(f"{_flag(name)} is in the grid and is given for all runs too")
@@ -71,15 +75,15 @@ def _train_command(words: Sequence[str]) -> type:
     return train_command(told.algorithm, told.preset)
 
 
-def _switches(kind: type) -> set[str]:
-    """The options of a command that take no value, those of its parts too."""
-    found = set()
+def _switches(kind: type) -> dict[str, bool]:
+    """The options of a command that take no value, those of its parts too, and their defaults."""
+    found: dict[str, bool] = {}
     for field in dataclasses.fields(kind):
         annotation: Any = field.type
         while hasattr(annotation, "__metadata__"):
             annotation = annotation.__origin__
         if annotation is bool:
-            found.add(field.name)
+            found[field.name] = field.default is True
         elif dataclasses.is_dataclass(annotation):
             found |= _switches(annotation)  # pyright: ignore[reportArgumentType]
     return found
@@ -107,7 +111,7 @@ def _checked(job: Job) -> bool:
     try:
         agent = agent_of(agent_class(command.algorithm), command)
         return _holds(job.folder, agent, command.running)
-    except ValueError as error:
+    except (ValueError, ModuleNotFoundError) as error:
         told = in_flags(str(error), command)
         raise ValueError(f"nothing was begun: {job.name}: {told}") from error
 
@@ -120,19 +124,21 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     `RunFolderError` if it holds another one.
     """
     from agents.algorithms import configuration
+    from agents.envs.wrappers.base import runs_on_the_host
     from agents.learning.schedules import iterations_of
-    from agents.running.checkpoint import CheckpointError, differences, progress_of, read_header
+    from agents.running.checkpoint import CheckpointError, differences, iterations_in, read_header
+    from agents.running.errors import CANNOT_GO_BACK
     from agents.running.folder import CHECKPOINT, PICTURE, RunFolderError
     from agents.running.scalars import check_whole, default_metric, read_scalars
-    from zoo.parts.checks import check_counts
+    from agents.running.train import done_of
 
-    check_counts(1, steps=run.steps, seeds=run.seeds, evaluation_episodes=run.evaluation_episodes)
+    _check_run(run)
     path = folder / CHECKPOINT
     if not path.exists():
         return False
     try:
         header = read_header(path)
-        done = progress_of(path, header.progress)
+        iterations_in(path)
     except CheckpointError:
         return False  # the run itself says what is wrong with it, and the others go on
     wanted = configuration(agent, seeds=run.seeds, seed=run.seed)
@@ -143,7 +149,13 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     if differing:
         listed = "\n".join(f"  {line}" for line in differing)
         raise RunFolderError(f"{folder} holds a run of other settings:\n{listed}")
+    done = done_of(agent, run.steps, folder)
     if done < iterations_of(run.steps, agent.steps_per_iteration):
+        if runs_on_the_host(agent.environment[0]):
+            raise RunFolderError(
+                f"{folder} holds a run that did not come to its end. {CANNOT_GO_BACK} Remove the "
+                "folder to begin it anew."
+            )
         return False
     try:
         check_whole(folder, header.config, done)
@@ -152,3 +164,23 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     # The picture is the last file that a run writes, where there is anything to draw.
     scalars = read_scalars(folder)
     return (folder / PICTURE).exists() or not scalars.has(default_metric([scalars]))
+
+
+def _check_run(run: RunOptions) -> None:
+    """Check how a run is trained as `agents.train` will, but for the devices where it will be.
+
+    **Raises:**
+
+    `ValueError` for a setting that breaks its rule, `ModuleNotFoundError` for a package that one
+    needs.
+    """
+    from agents.running.shards import orbax
+    from agents.running.tracking import Tracking
+    from agents.running.train import train
+    from zoo.annotations import check_given
+
+    names = [f.name for f in dataclasses.fields(run) if f.name != "progress"]  # which has its words
+    check_given(train, {name: getattr(run, name) for name in names})
+    Tracking(run.track, run.track_project)
+    if run.checkpoints == "sharded":
+        orbax()

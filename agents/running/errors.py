@@ -1,5 +1,7 @@
 """Why training ends early, or not as it should."""
 
+CANNOT_GO_BACK = "Environments of gymnasium cannot go back to where they were."
+
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be loaded; the message says what is wrong with it."""
@@ -16,11 +18,17 @@ class TrainingInterrupted(KeyboardInterrupt):
 
     - `where`: a sentence about where it stopped and what holds that.
     - `number`: the signal that asked for it.
+    - `resumable`: whether it can go on from there.
     """
 
-    def __init__(self, where: str, number: int):
-        super().__init__(f"{where} Go on with resume=True.")
-        self.where, self.number = where, number
+    def __init__(self, where: str, number: int, *, resumable: bool = True):
+        on = (
+            "Go on with resume=True."
+            if resumable
+            else f"{CANNOT_GO_BACK} Its policy can be loaded."
+        )
+        super().__init__(f"{where} {on}")
+        self.where, self.number, self.resumable = where, number, resumable
 
 
 class RunsFailed(RuntimeError):

@@ -34,24 +34,28 @@ class Loop:
         *,
         total: int,
         checkpoint_every: int,
+        resumable: bool,
     ):
         self.folder, self.config, self.programs = folder, config, programs
         self.tracking, self.saver = tracking, saver
         self.total, self.checkpoint_every = total, checkpoint_every
+        self.resumable = resumable
         self.pending: tuple[int, dict] | None = None
 
-    def run(self, state: Any, start: int, *, show: Show, drop_scalars: bool) -> Any:
+    def run(self, state: Any, start: int, *, resume: bool, show: Show, drop_scalars: bool) -> Any:
         """Go on from a state until the end, and return the last one.
 
         **Arguments:**
 
         - `start`: iterations done before.
+        - `resume`: whether the state was loaded from the folder.
         - `show`, `drop_scalars`: see `agents.train`.
         """
         self.sound = fetch(self.programs.finite(state))
-        if start == 0:
-            # First of all: a folder with anything in it can then always be resumed.
+        if not resume:
+            # First of all, and whole: a folder with anything in it can then always be resumed.
             self._save(state, 0)
+            self.saver.finish()
         self.records = self._records(start, show, drop_scalars) if writes() else NoRecords()
         try:
             self.records.begin()
@@ -135,6 +139,7 @@ class Loop:
                     f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
                     f"{self.total * size:,} steps of each seed), which {path} holds.",
                     asked,
+                    resumable=self.resumable,
                 )
         return state
 

@@ -50,6 +50,8 @@ def join(
         raise ValueError(f"`process` (={process}) must be in 0 … {processes - 1}.")
     # Programs that run at the same time on a CPU would take each other's messages.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    # It takes SIGTERM, and tells nobody: a job that is stopped while it compiles would go on.
+    jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
             coordinator,

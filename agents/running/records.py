@@ -83,8 +83,11 @@ class Records(AbstractRecords):
         write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
         seeds, blank = config["seeds"], steps if drop_scalars else None
         self._scalars = ScalarLog(folder / SCALARS, metrics, seeds=seeds, keep=kept, blank=blank)
-        purge = start * steps + 1 if start else None
+        # What an attempt before has written behind the checkpoint that this one begins at; and its
+        # picture, which would stand for the end of this one.
+        purge = start * steps + 1
         self._board = TensorBoardLog(folder / TENSORBOARD, seeds=seeds, purge=purge)
+        (folder / PICTURE).unlink(missing_ok=True)
         self._report = ProgressReport(total, start=start, steps=seeds * steps, show=show)
         self._ending = contextlib.ExitStack()
 

@@ -36,7 +36,7 @@ class Writer:
     """
 
     def __init__(self):
-        ocp = _orbax()
+        ocp = orbax()
         self._save_args = ocp.args.PyTreeSave
         self._orbax = ocp.AsyncCheckpointer(ocp.PyTreeCheckpointHandler())
 
@@ -84,7 +84,7 @@ def read(path: Path, content: bytes, like: Any, where: Any = None) -> Any:
     with first_decides():
         if writes():
             _check(folder, files)
-    ocp = _orbax()
+    ocp = orbax()
     leaves, structure = jax.tree.flatten(like)
     if where is None:
         wanted = [ocp.RestoreArgs(restore_type=np.ndarray) for _ in leaves]
@@ -183,7 +183,13 @@ def _as_errors_of_the_system(folder: Path) -> Iterator[None]:
         raise OSError(code, os.strerror(code) if full else line[:200], str(folder)) from error
 
 
-def _orbax() -> Any:
+def orbax() -> Any:
+    """Return the package that writes shards, `orbax.checkpoint`.
+
+    **Raises:**
+
+    `ModuleNotFoundError` if it is missing, with the line that installs it.
+    """
     try:
         import orbax.checkpoint
     except ModuleNotFoundError as error:

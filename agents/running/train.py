@@ -14,6 +14,7 @@ from agents.envs.wrappers.base import runs_on_the_host
 from agents.learning.schedules import iterations_of
 from agents.running.checkpoint import iterations_in, load, progress_of, read_header
 from agents.running.devices import Devices
+from agents.running.errors import CANNOT_GO_BACK
 from agents.running.folder import CHECKPOINT, check_folder, sole_writer
 from agents.running.loop import Loop
 from agents.running.memory import telling_what_to_lower
@@ -141,10 +142,10 @@ def train(
     folder, total = Path(out), iterations_of(steps, agent.steps_per_iteration)
     if drop_scalars and not resume:
         raise ValueError("`drop_scalars` (=True) has no meaning without `resume`.")
-    if resume and runs_on_the_host(agent.environment[0]):
+    resumable = not runs_on_the_host(agent.environment[0])
+    if resume and not resumable:
         raise ValueError(
-            f"`resume` (=True) must be left out for {agent.env_name}: environments of gymnasium "
-            "cannot go back to where they were."
+            f"`resume` (=True) must be left out for {agent.env_name}. {CANNOT_GO_BACK}"
         )
     tracking = Tracking(track, track_project)
     stored = _stored_config(folder)
@@ -189,8 +190,9 @@ def train(
             state, start = programs.init(), 0
         every = checkpoint_every or max(1, total // 20)
         saves = held.enter_context(contextlib.closing(saver(checkpoints, folder, start)))
-        loop = Loop(folder, config, programs, tracking, saves, total=total, checkpoint_every=every)
-        state = loop.run(state, start, show=progress, drop_scalars=drop_scalars)
+        parts = folder, config, programs, tracking, saves
+        loop = Loop(*parts, total=total, checkpoint_every=every, resumable=resumable)
+        state = loop.run(state, start, resume=resume, show=progress, drop_scalars=drop_scalars)
         wait_for_all()  # the files are written
         logged = read_scalars(folder)
         measured = {name: x for name, x in logged.metrics.items() if not np.isnan(x).all()}

@@ -122,17 +122,19 @@ def names_in(words: Sequence[str]) -> Iterator[str]:
             yield f"{name}.{key}" if name.endswith("_options") else name.removeprefix("no_")
 
 
-def words_of(name: str, texts: Sequence[str], *, is_switch: bool) -> list[str]:
+def words_of(name: str, texts: Sequence[str], *, switch: bool | None) -> list[str]:
     """Write a setting as words of the command line.
 
     **Arguments:**
 
-    - `is_switch`: whether the option takes no value but has a form with `no-`.
+    - `switch`: the default of an option that takes no value, for which there may be no word;
+      `None` for any other.
     """
     option, dot, key = name.partition(".")
     flag = option.replace("_", "-")
-    if is_switch and not dot and (text := texts[-1].lower()) in ("true", "false"):
-        return [f"--{flag}" if text == "true" else f"--no-{flag}"]
+    if switch is not None and not dot and (text := texts[-1].lower()) in ("true", "false"):
+        asked = text == "true"
+        return [] if asked == switch else [f"--{flag}" if asked else f"--no-{flag}"]
     # In one word, as a value may begin with a minus.
     return [f"--{flag}={key}={text}" if dot else f"--{flag}={text}" for text in texts]
 

@@ -97,7 +97,7 @@ def _train(job: Job, asked_to_stop: Callable[[], bool], asked_to_die: Callable[[
         log.write(f"$ python -m agents {shlex.join(words)}\n".encode())
         log.flush()
         process = subprocess.Popen(
-            [sys.executable, "-u", "-m", CHILD, *words],
+            [sys.executable, *_apart(job.cwd), "-u", "-m", CHILD, *words],
             stdin=subprocess.PIPE,  # its end is the request to stop
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -119,6 +119,12 @@ def _train(job: Job, asked_to_stop: Callable[[], bool], asked_to_die: Callable[[
         with contextlib.suppress(OSError):
             ended.write_text(f"{code}\n")
     return code
+
+
+def _apart(cwd: Path) -> list[str]:
+    """The option by which Python does not take a folder of the user's for one of our packages."""
+    ours = Path(__file__).resolve().parents[2]
+    return [] if cwd.resolve() == ours else ["-P"]
 
 
 def problem_of(code: int) -> str:

@@ -66,6 +66,20 @@ def iterations(folder):
     return read_header(path).progress["iteration"] if path.exists() else 0
 
 
+@pytest.mark.slow
+def test_a_job_can_be_stopped_before_its_training_begins():
+    code = f"""
+import os, signal, time
+from agents.running.processes import join
+join("localhost:{free_port()}", 0, 1)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(5)
+"""
+    env = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    ended = subprocess.run([sys.executable, "-c", code], env=env, stderr=subprocess.DEVNULL)
+    assert ended.returncode == -signal.SIGTERM
+
+
 def test_jax_has_the_barrier_that_is_no_public_part_of_it():
     """A job of one process, for which it is the same."""
     text = (

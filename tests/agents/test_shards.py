@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 import agents
 from agents.running import checkpoint, load_run, saving, shards
 from agents.running.errors import CheckpointError, TrainingInterrupted
+from agents.running.loop import Loop
 from agents.running.saving import ShardedSaver
 from tests.agents.damage import rewritten
 from tests.agents.test_devices import PPO
@@ -159,6 +160,26 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "orbax.checkpoint", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'trace-zoo\[orbax\]'"):
         ShardedSaver(tmp_path, 0)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_before_its_second_checkpoint_goes_on(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(loop, *_):
+        assert checkpoint.iterations_in(loop.folder / "checkpoint.eqx") == 0
+        raise Killed
+
+    agent = dataclasses.replace(PPO, num_envs=4)
+    options = {"seeds": 1, "progress": False, "evaluate_every": 0, "checkpoints": "sharded"}
+    options |= {"steps": agent.steps_per_iteration, "out": tmp_path / "run"}
+    # Before anything else is in the folder, and when all of it is.
+    for resume, place in ((False, "_records"), (True, "_iterate")):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(Loop, place, killed)
+            agents.train(agent, resume=resume, **options)
+    assert agents.train(agent, resume=True, **options).iterations == 1
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 import agents
 from agents.acting import AbstractBehavior, Decision
@@ -32,6 +33,7 @@ from agents.running import (
 from agents.running.checkpoint import read_header
 from agents.running.events import TensorBoardLog
 from agents.running.load import load_run
+from agents.running.loop import Loop
 from agents.running.programs import evaluation_keys
 from agents.running.scalars import ScalarLog, ScalarsError
 from tests.agents.damage import rewritten
@@ -183,6 +185,33 @@ def test_rows_after_the_checkpoint_are_dropped_on_resuming(
     same_state(whole.state, rest.state)
     for name in ("scalars.csv", "config.json"):
         assert (folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_what_was_told_before_the_first_checkpoint_is_void_on_resuming(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(loop):
+        written = loop.pending is not None
+        flush(loop)
+        if written:
+            raise Killed
+
+    flush = Loop._flush
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Loop, "_flush", killed)
+        train(Walk(), tmp_path, checkpoint_every=6)
+    (first,) = (tmp_path / "tensorboard" / "seed_0").iterdir()
+    train(Walk(), tmp_path, resume=True)
+    (second,) = set((tmp_path / "tensorboard" / "seed_0").iterdir()) - {first}
+    # A record is the length of its event, a checksum, the event, and another one.
+    content, starts = second.read_bytes(), []
+    while content:
+        end = 12 + int.from_bytes(content[:8], "little")
+        event, content = Event.FromString(content[12:end]), content[end + 4 :]
+        starts += [event.step] * (event.session_log.status == SessionLog.START)
+    assert starts == [1]
 
 
 @pytest.mark.slow

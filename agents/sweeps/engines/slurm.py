@@ -30,21 +30,25 @@ def run(
 
     **Raises:**
 
-    `ValueError` for an option that submitit does not have; `RuntimeError` where there is no Slurm.
+    `ValueError` for an option that submitit does not have, where there is no Slurm, and for what it
+    refuses.
     """
     import submitit
 
     parameters = dict(options)
-    executor = submitit.AutoExecutor(
-        jobs[0].out / "submitit", cluster=parameters.pop("cluster", "slurm")
-    )
     limit = {} if workers is None else {"slurm_array_parallelism": workers}
     try:
+        executor = submitit.AutoExecutor(
+            jobs[0].out / "submitit", cluster=parameters.pop("cluster", "slurm")
+        )
         executor.update_parameters(**{"name": "trace-zoo", **limit, **parameters})
+        with executor.batch():
+            pending = [(executor.submit(Training(job)), job) for job in jobs]
     except NameError as error:
         raise ValueError(f"`engine_options` are not submitit's: {error}") from None
-    with executor.batch():
-        pending = [(executor.submit(Training(job)), job) for job in jobs]
+    except RuntimeError as error:  # submitit's own are some too
+        told = str(error).strip().partition("\n")[0]
+        raise ValueError(f"`engine` (='slurm') cannot be used: {told}") from error
     try:
         while pending and not asked_to_stop():
             done = [(submitted, job) for submitted, job in pending if submitted.done()]

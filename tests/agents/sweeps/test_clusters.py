@@ -124,6 +124,18 @@ def test_options_that_an_engine_does_not_have(engine, option, message, tmp_path,
     assert re.search(message, capsys.readouterr().err)
 
 
+def test_what_slurm_refuses_is_one_line(tmp_path, capsys, submitit, monkeypatch):
+    def refused(self):
+        raise RuntimeError("sbatch: error: invalid partition specified\nand more")
+
+    monkeypatch.setattr(submitit.AutoExecutor, "batch", refused)
+    words = ["sweep", *TABULAR, *WORDS, "--out", str(tmp_path), "--engine", "slurm"]
+    assert main([*words, "--engine-options", "cluster=local"]) == 2
+    told = capsys.readouterr().err
+    expected = "--engine (='slurm') cannot be used: sbatch: error: invalid partition specified\n"
+    assert told.endswith(expected)
+
+
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("slurm", "submitit")])
 def test_an_engine_that_is_not_installed(engine, package, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)

@@ -119,16 +119,18 @@ def test_words_name_what_they_give():
 
 
 @pytest.mark.parametrize(
-    ("name", "texts", "is_switch", "words"),
+    ("name", "texts", "switch", "words"),
     [
-        ("learning_rate", ("1e-4",), False, ["--learning-rate=1e-4"]),
-        ("import", ("a", "b"), False, ["--import=a", "--import=b"]),
-        ("memory_options.r_min", ("-1",), False, ["--memory-options=r_min=-1"]),
-        ("previous_action", ("True",), False, ["--previous-action=True"]),
-        ("normalize_reward", ("true",), True, ["--normalize-reward"]),
+        ("learning_rate", ("1e-4",), None, ["--learning-rate=1e-4"]),
+        ("import", ("a", "b"), None, ["--import=a", "--import=b"]),
+        ("memory_options.r_min", ("-1",), None, ["--memory-options=r_min=-1"]),
+        ("previous_action", ("True",), None, ["--previous-action=True"]),
+        ("normalize_reward", ("true",), False, ["--normalize-reward"]),
         ("normalize_reward", ("False",), True, ["--no-normalize-reward"]),
-        ("normalize_reward", ("perhaps",), True, ["--normalize-reward=perhaps"]),
+        ("cache", ("true",), True, []),
+        ("resume", ("false",), False, []),
+        ("normalize_reward", ("perhaps",), False, ["--normalize-reward=perhaps"]),
     ],
 )
-def test_settings_become_words(name, texts, is_switch, words):
-    assert words_of(name, texts, is_switch=is_switch) == words
+def test_settings_become_words(name, texts, switch, words):
+    assert words_of(name, texts, switch=switch) == words

@@ -45,6 +45,14 @@ def test_a_run_that_fails_stops_no_other(jobs, tmp_path):
     assert log == f"$ python -m agents train 3 --out {tmp_path}/runs/b\ndone\n"
 
 
+@pytest.mark.slow
+def test_a_folder_of_the_users_is_not_taken_for_ours(tmp_path):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "__init__.py").write_text("raise SystemExit('not ours')")
+    outcome = execute(Job("a", ("--help",), tmp_path / "out", tmp_path))
+    assert outcome.problem == "", (tmp_path / "out" / "logs" / "a.log").read_text()
+
+
 def test_who_asks_to_stop_gets_checkpoints_and_the_same_runs_go_on(jobs, tmp_path):
     wanted = jobs(a="once", b="once", c="once")
     stopping = threading.Event()

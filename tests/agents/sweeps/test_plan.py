@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 
 import pytest
 
@@ -84,9 +85,22 @@ def test_a_file_gives_settings_of_every_kind_and_typed_words_win(tmp_path, capsy
         ("--grid rollout_length=10", "--rollout-length is in the grid and is given for all"),
         ("--grid out=a,b", "--out is no setting of a sweep"),
         ("--grid seed=1 --resume", "--resume is no setting of a sweep"),
+        ("--grid seed=1 --processes 2", "--processes is no setting of a sweep, whose runs are one"),
+        (
+            "--grid checkpoint_every=5,0",
+            r"every=0: --checkpoint-every \(=0\) must be a whole number",
+        ),
+        ("--grid log_every=0", r"every=0: --log-every \(=0\) must be a whole number of at least 1"),
+        ("--grid track=wandb", r"track=wandb: --track \(='wandb'\) needs the package wandb: pip"),
+        (
+            "--grid checkpoints=sharded",
+            "checkpoints=sharded: .* need orbax-checkpoint: pip install",
+        ),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_begins(text, message, tmp_path, capsys):
+def test_what_is_wrong_is_said_before_anything_begins(text, message, tmp_path, capsys, monkeypatch):
+    for package in ("wandb", "orbax.checkpoint"):
+        monkeypatch.setitem(sys.modules, package, None)
     assert main([*WORDS.split(), *text.split(), "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
     assert re.search(message, told), told
@@ -105,6 +119,22 @@ def test_a_run_without_a_picture_is_complete_where_there_is_nothing_to_draw(tmp_
 
 
 @pytest.mark.slow
+def test_a_run_that_cannot_go_on_is_refused_before_anything_begins(tmp_path, capsys, interrupt):
+    words = [*WORDS.replace("t_maze", "gymnasium/CartPole-v1").split(), "--algorithm", "ppo"]
+    words += ["--minibatches", "2", "--num-envs", "2", "--segment", "10", "--grid", "seed=0"]
+    words += ["--out", str(tmp_path)]
+    assert main(words) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    interrupt(1)
+    assert main([*shlex.split(line)[3:], "--steps", "300"]) == 130
+    told = capsys.readouterr().err
+    assert "cannot go back to where they were. Its policy can be loaded." in told
+    assert "--resume" not in told
+    assert main([*words, "--steps", "300"]) == 2
+    told = capsys.readouterr().err
+    assert re.search(r"seed=0: .*seed=0 holds a run that did not come to its end. .* Remove", told)
+
+
 def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--out", str(tmp_path)]
     folder = tmp_path / "runs" / "epsilon=0.2"
@@ -130,6 +160,9 @@ def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     assert main([*words, "--evaluate-every", "2"]) == 2
     told = capsys.readouterr().err
     assert "other settings:\n  evaluate_every: 1 there, 2 asked for" in told
+    assert main([*words, "--steps", "50"]) == 2
+    told = capsys.readouterr().err
+    assert f"--steps (=50) is less than the run in {folder} has done: 100" in told
     assert main([*words, "--seeds", "2"]) == 2
     told = capsys.readouterr().err
     assert f"{folder} holds a run of other settings:\n  seeds: 1 there, 2 asked for" in told

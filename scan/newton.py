@@ -115,12 +115,17 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
     problem = _Problem(options, update, parameters, state, xs, begin, initial)
     start = jnp.broadcast_to(problem.initial, (problem.time, *problem.initial.shape))
 
+    def size_of(states):
+        # Of each unit, whose components act on one another, or of each number.
+        sizes = jnp.abs(states)
+        return jnp.max(sizes, -1) if options.coupling == "units" else sizes
+
     def step_length(new, old):
-        # Each number by itself: beside one unit that is large, others would be anything.
-        size = jnp.maximum(jnp.abs(new), jnp.abs(problem.previous(new)))
-        if options.coupling == "units":  # whose components act on one another
-            size = jnp.max(size, -1, keepdims=True)
-        return jnp.max(jnp.abs(new - old) / jnp.maximum(1, size))
+        # By its own size: beside one unit that is large, others would be anything.
+        size = size_of(new)
+        start, anew = size_of(problem.state), size_of(problem.initial)
+        size = jnp.maximum(size, states_before(start, begin, anew, size))
+        return jnp.max(size_of(new - old) / jnp.maximum(1, size))
 
     def unfinished(loop):
         count, _, moved = loop

@@ -68,6 +68,9 @@ class Shared(AbstractStructure):
             )
 
     def zeros(self, parameters: Parts, state: PyTree) -> PyTree:
+        if not isinstance(parameters, Parts):
+            kind = type(parameters).__name__
+            raise TypeError(f"`parameters` (of kind {kind}) must be an `rtrl.Parts`.")
         if self.by_unit:
             return self.inner.zeros(_with_copies(parameters, state), state)
         own = self.inner.zeros(parameters.own, state)

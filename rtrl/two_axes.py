@@ -62,7 +62,14 @@ class TwoAxes(AbstractStructure):
     probes_at_once: int = 16
 
     def zeros(self, parameters: Axes, state: PyTree) -> PyTree:
-        matrix = jax.tree.leaves(state)[0]
+        if not isinstance(parameters, Axes):
+            kind = type(parameters).__name__
+            raise TypeError(f"`parameters` (of kind {kind}) must be an `rtrl.Axes`.")
+        leaves = jax.tree.leaves(state)
+        if not leaves or leaves[0].ndim < 2:
+            found = f"shape {leaves[0].shape}" if leaves else "without a number"
+            raise ValueError(f"`state` ({found}) must begin with a leaf of rows and columns.")
+        matrix = leaves[0]
         *groups, rows, columns = matrix.shape
         self._check(parameters.both, matrix.shape)
         self._check(parameters.rows, (*groups, rows))

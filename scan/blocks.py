@@ -43,6 +43,7 @@ def blocks(
     `ValueError` for an empty time axis and shapes that do not fit, `TypeError` for a `begin` that
     is not boolean.
     """
+    a, b, h0 = map(jnp.asarray, (a, b, h0))
     time = check_steps("b", b)
     if b.ndim < 2 or a.shape != (*b.shape, b.shape[-1]) or h0.shape != b.shape[1:]:
         raise ValueError(

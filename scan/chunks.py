@@ -115,6 +115,8 @@ def delta_rule(
 def _by_heads(q, k, v, rates, state, log_decay, begin, length):
     if not hasattr(length, "__index__") or length < 1 or length & (length - 1):
         raise ValueError(f"`length` (={length!r}) must be a power of two, and whole.")
+    q, k, v, state = map(jnp.asarray, (q, k, v, state))
+    rates, log_decay = (None if x is None else jnp.asarray(x) for x in (rates, log_decay))
     check_steps("keys", k)
     _check_shapes(q, k, v, rates, state, log_decay)
     if begin is not None:

@@ -52,9 +52,10 @@ class Fronted(AbstractCell):
         if isinstance(cell, Fronted):
             raise TypeError("`cell` (a Fronted) has a front already: make one front of both.")
         seen = jax.eval_shape(front, jax.ShapeDtypeStruct((inputs,), real_dtype(cell)))
-        if seen.shape != (cell.inputs,):
+        found = jax.tree.map(lambda x: x.shape, seen)
+        if found != (cell.inputs,):
             raise ValueError(
-                f"`front` gives shape {seen.shape}, which must be the cell's ({cell.inputs},)."
+                f"`front` gives shape {found}, which must be the cell's ({cell.inputs},)."
             )
         self.front, self.cell = front, cell
         self.inputs, self.hidden = inputs, cell.hidden

@@ -1,5 +1,7 @@
 """Memories that see the last inputs side by side."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -34,13 +36,15 @@ class Windowed(AbstractMemory):
     inputs: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
 
-    def __init__(self, cell: AbstractMemory, window: int):
+    def __init__(self, cell: Any, window: int):
         """**Arguments:**
 
         - `cell`: a memory whose `inputs` are `window` times those of the whole.
         - `window`: how many inputs it sees, the present one among them.
         """
         check_sizes(window=window)
+        if not isinstance(cell, AbstractMemory):
+            raise TypeError(f"`cell` (a {type(cell).__name__}) must be a zoo.AbstractMemory.")
         if cell.inputs % window:
             raise ValueError(f"`window` (={window}) must divide the cell's inputs ({cell.inputs}).")
         self.cell, self.window = cell, window

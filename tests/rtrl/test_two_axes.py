@@ -79,3 +79,21 @@ def test_the_gradient_is_that_of_the_whole_past(compressed, length):
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12), got, expected
     )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "state", "error", "message"),
+    [
+        (
+            {"w": jnp.ones(3)},
+            jnp.zeros((3, 3)),
+            TypeError,
+            r"`parameters` \(of kind dict\) must be",
+        ),
+        (rtrl.Axes(), jnp.zeros(3), ValueError, r"`state` \(shape \(3,\)\) must begin with"),
+        (rtrl.Axes(), (), ValueError, r"`state` \(without a number\) must begin with"),
+    ],
+)
+def test_what_has_no_two_axes_is_named(parameters, state, error, message, unhooked):
+    with pytest.raises(error, match=message):
+        rtrl.TwoAxes().zeros(parameters, state)

@@ -120,6 +120,13 @@ def test_the_inverse_of_equal_keys_is_exact(float32):
     np.testing.assert_allclose(reads, v, rtol=1e-6, atol=1e-6)
 
 
+def test_lists_are_as_good_as_arrays(unhooked):
+    one = [[1.0], [2.0]]
+    _, reads = scan.outer_products(one, one, one, [[0.0]])
+    np.testing.assert_array_equal(reads, [[1], [10]])
+    np.testing.assert_array_equal(scan.blocks([[[2.0]]] * 2, one, [1.0]), [[3], [8]])
+
+
 def test_bad_arguments():
     q, k, v, _, state, _, _ = problem(1, False)
     with pytest.raises(ValueError, match=r"`length` \(=3\) must be a power of two"):

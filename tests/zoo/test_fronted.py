@@ -226,3 +226,13 @@ def test_a_front_of_what_no_parameter_moves(name):
     assert not jax.tree.leaves(carry[1])
     got, _ = of_a_segment(memory, carry, jnp.asarray(xs), jnp.asarray(BEGIN), weights)
     assert difference(got, by_the_loop(memory, jnp.asarray(xs), weights)) < 1e-9
+
+
+def test_what_is_no_front_or_cell_is_named(unhooked):
+    cell = zoo.get("gru", hidden=3, inputs=2)
+    with pytest.raises(ValueError, match=r"`front` gives shape \(\(2,\), \(2,\)\), which must be"):
+        zoo.Fronted(lambda x: (x, x), cell, inputs=2)
+    with pytest.raises(TypeError, match=r"`cell` \(a str\) must be a zoo.AbstractMemory"):
+        zoo.Windowed("gru", 2)
+    with pytest.raises(TypeError, match=r"`parameters` \(of kind dict\) must be an `rtrl.Parts`"):
+        rtrl.Shared(rtrl.Diagonal()).zeros({"w": jnp.ones(3)}, jnp.zeros(3))

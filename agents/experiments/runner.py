@@ -13,7 +13,7 @@ from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Scale, Settings
 from agents.experiments.results import RESULTS, Row, diverged_rows, rows_of, write_rows
 from agents.learning.schedules import iterations_of
-from agents.running.checkpoint import iterations_in, read_header
+from agents.running.checkpoint import iterations_in, read_arrays, read_header
 from agents.running.curves import learning_curve
 from agents.running.errors import TrainingDiverged
 from agents.running.folder import CHECKPOINT, check_folder, folder_name
@@ -166,11 +166,13 @@ def complete(
     **Raises:**
 
     `ValueError` for a run of another agent or seeds, or of more steps; `ScalarsError`, which is one
-    too, where rows of its scalars are missing; and what `agents.train` raises.
+    too, where rows of its scalars are missing; `CheckpointError` where its checkpoint is damaged;
+    and what `agents.train` raises.
     """
     done = done_of(agent, steps, folder)
     if done == iterations_of(steps, agent.steps_per_iteration):
         check_whole(folder, check_run(agent, folder, seeds, seed), done)
+        read_arrays(folder / CHECKPOINT)  # which a disk may have lost since
     else:
         say(f"{where}: {steps:,} steps, {seeds} seeds")
         try:

@@ -98,6 +98,12 @@ def test_a_run_that_is_not_whole_makes_no_rows(tmp_path):
         with pytest.raises(ValueError, match=rf"scalars\.csv lacks rows of .*{message}"):
             experiments.run(one, tmp_path, scale="quick")
     path.write_text("".join([header, *lines]))
+    saved = path.with_name("checkpoint.eqx")
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match=r"checkpoint\.eqx is truncated"):
+        experiments.run(one, tmp_path, scale="quick")
+    saved.write_bytes(whole)
     assert experiments.run(one, tmp_path, scale="quick") == rows
     shorter = dataclasses.replace(one, scales={"quick": Scale(100, 3), "small": Scale(400, 3)})
     with pytest.raises(ValueError, match=r"`steps` \(=100\) is less than the run in .* done: 200"):

@@ -50,7 +50,7 @@ class Placed(zoo.AbstractDiagonalCell):
         return state[0]
 
 
-zoo.register("placed", Placed)
+zoo.register("zz_placed", Placed)
 
 
 class Direction(eqx.Module):
@@ -118,7 +118,7 @@ CELLS = (
     ("lru", {}),
     ("gru", {}),
     ("ffm", {"traces": 2, "contexts": 2}),
-    ("placed", {}),
+    ("zz_placed", {}),
 )
 
 

@@ -10,10 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
 from scan.associative import match_rank
-
-# On a GPU the default product of float32 arrays has ten bits of mantissa. Sensitivities go through
-# one product per segment, thousands in a row, and their errors add up.
-EXACTLY = jax.lax.Precision.HIGHEST
+from scan.precision import EXACTLY
 
 
 class Planar(eqx.Module):
@@ -98,7 +95,8 @@ def total(terms: list[tuple[Array, Array | None]], like: Array) -> Array:
 def contract_trailing(trace: Array, tangent: Array, units: int) -> Array:
     """The sum of `trace * tangent` over the axes behind the first `units`.
 
-    A matrix product, so that its transpose may sum over a batch by one as well.
+    A matrix product, so that its transpose may sum over a batch by one as well. Sensitivities go
+    through one per segment, thousands in a row, and their errors add up: hence exactly.
     """
     # A parameter of one number per unit: nothing to sum.
     if trace.ndim == units:

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, PyTree
 
 import scan
 from rtrl._jacobians import Pullback
-from rtrl._planar import EXACTLY
 from rtrl.structure import AbstractStructure
+from scan.precision import EXACTLY
 
 _product = partial(jnp.tensordot, precision=EXACTLY)
 

@@ -256,8 +256,9 @@ def _without_earlier_episodes(xs: PyTree, begin: Array) -> tuple[PyTree, Array]:
     """
     if not begin.ndim:
         return xs, begin
-    last = len(begin) - 1 - jnp.argmax(jnp.flip(begin))
-    before = jnp.any(begin) & (jnp.arange(len(begin)) < last)
+    steps = jnp.arange(len(begin))
+    last = jnp.max(jnp.where(begin, steps, 0))
+    before = steps < last
     replaced = lambda x: jnp.where(match_rank(before, x), x[last], x)  # noqa: E731
     return jax.tree.map(replaced, xs), begin | before
 

@@ -11,7 +11,6 @@ from jaxtyping import Array, PyTree
 
 from rtrl._jacobians import Pullback, jacobians_along
 from rtrl._planar import (
-    EXACTLY,
     add,
     bilinear,
     contract_trailing,
@@ -21,6 +20,7 @@ from rtrl._planar import (
 )
 from rtrl._planar import zeros as zero_trace
 from rtrl.structure import AbstractStructure
+from scan.precision import EXACTLY
 
 
 class Axes(eqx.Module):

@@ -11,6 +11,7 @@ from scan._platform import loop_or_tree
 from scan._varying import vary_together
 from scan.associative import associative
 from scan.linear import linear
+from scan.precision import EXACTLY
 
 
 def blocks(
@@ -78,8 +79,7 @@ def blocks(
     return loop_or_tree(in_a_loop, in_a_tree, *vary_together(a, b, h0, begin))
 
 
-# On a GPU the default product of float32 arrays has ten bits of mantissa; the loop's sums have all.
-_product = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+_product = partial(jnp.matmul, precision=EXACTLY)
 
 
 def _combined(earlier, later):

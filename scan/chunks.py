@@ -19,10 +19,9 @@ from jaxtyping import Array, Bool, Float
 from scan._checks import check_begin, check_steps
 from scan._varying import vary_together
 from scan.associative import match_rank
+from scan.precision import EXACTLY
 
-# On a GPU the default product of float32 arrays has ten bits of mantissa; the states that these
-# products stand for are sums of elementwise products.
-_product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
+_product = partial(jnp.einsum, precision=EXACTLY)
 
 LENGTH = 16
 """Steps in a chunk: see the table in the documentation's benchmarks."""

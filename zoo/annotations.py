@@ -128,7 +128,8 @@ def checked(function: Function) -> Function:
 
     When called: `TypeError` or `ValueError`; see `fitted`.
     """
-    signature, kinds = inspect.signature(function), _kinds(function)
+    signature = inspect.signature(function, eval_str=True)
+    kinds = _kinds(signature)
 
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -147,15 +148,15 @@ def check_given(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
     `TypeError` or `ValueError`; see `fitted`.
     """
-    kinds = _kinds(function)
+    kinds = _kinds(inspect.signature(function, eval_str=True))
     for name in given.keys() & kinds.keys():
         fitted(name, given[name], kinds[name])
 
 
-def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
+def _kinds(signature: inspect.Signature) -> dict[str, Any]:
     return {
         p.name: p.annotation
-        for p in inspect.signature(function, eval_str=True).parameters.values()
+        for p in signature.parameters.values()
         if p.annotation is not p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     }
 

@@ -126,7 +126,7 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     from agents.algorithms import configuration
     from agents.envs.wrappers.base import runs_on_the_host
     from agents.learning.schedules import iterations_of
-    from agents.running.checkpoint import CheckpointError, differences, iterations_in, read_header
+    from agents.running.checkpoint import CheckpointError, differences, progress_of, read_header
     from agents.running.errors import CANNOT_GO_BACK
     from agents.running.folder import CHECKPOINT, PICTURE, RunFolderError
     from agents.running.scalars import check_whole, default_metric, read_scalars
@@ -138,7 +138,7 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
         return False
     try:
         header = read_header(path)
-        iterations_in(path)
+        progress_of(path, header.progress)
     except CheckpointError:
         return False  # the run itself says what is wrong with it, and the others go on
     wanted = configuration(agent, seeds=run.seeds, seed=run.seed)

@@ -1,5 +1,7 @@
 """Steppers: what they keep changes nothing."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.cases import DISTINCT, for_each
+from tests.cases import DISTINCT, CellCase, for_each
 from tests.zoo.forms import assert_close
 
 INPUTS, HIDDEN, TIME = 3, 4, 12
@@ -19,6 +21,10 @@ NAMES = (
     *("qrnn", "rwkv", "tcn", "transformer"),
 )
 CACHED = tuple(case for case in DISTINCT if case.name in NAMES)
+WITH_HEADS = tuple(
+    CellCase(kind.__name__, partial(kind, heads=2, window=3), diagonal=False)
+    for kind in (zoo.GTrXL, zoo.Transformer)
+)
 
 
 def _stepper(case):
@@ -30,7 +36,7 @@ def _steps(step, carry, xs, begin):
 
 
 @pytest.mark.quick_rows(2)
-@for_each(CACHED)
+@for_each((*CACHED, *WITH_HEADS))
 def test_steps_on_a_cache_are_the_memorys(case):
     """From any state: outputs, and the state that is given back; across episodes and NaN."""
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from zoo.kinds import AbstractFiniteMemory
-from zoo.parts import Linear, check_sizes, linear_weights
+from zoo.parts import Linear, RingBuffer, check_sizes, linear_weights
 from zoo.registry import register
 
 
@@ -37,16 +37,29 @@ class _CausalConvolution(eqx.Module):
         return self.dilation * (self.weight.shape[1] - 1)
 
     def recall(self, tokens):
-        """The last tokens that the next one can see."""
-        return tokens[len(tokens) - self.reach :]
+        """The last tokens that the next one can see, and room for it."""
+        seen = tokens[len(tokens) - self.reach :]
+        return RingBuffer.of(jnp.pad(seen, ((1, 0), (0, 0))))
+
+    def arranged(self):
+        """The same, as the next output reads it."""
+        kernel = self.weight.reshape(len(self.bias), -1).T
+        return _ArrangedConvolution(kernel, self.bias, self.dilation)
+
+
+class _ArrangedConvolution(eqx.Module):
+    """A convolution that goes on token by token, from the last ones."""
+
+    kernel: Float[Array, "taps_and_inputs outputs"]
+    bias: Float[Array, " outputs"]
+    dilation: int = eqx.field(static=True)
 
     def next(self, recalled, x, age):
         """The output at the token that follows."""
-        tokens = jnp.concatenate([recalled, x[None]])
-        lags = self.dilation * jnp.arange(self.weight.shape[1])
-        seen = jnp.where((lags <= age)[:, None], tokens[:: -self.dilation], 0)
-        weights = self.weight.reshape(len(self.bias), -1)
-        return tokens[1:], self.bias + seen.ravel() @ weights.T
+        recalled = recalled.append(x)
+        lags = jnp.arange(0, len(recalled), self.dilation)
+        seen = jnp.where((lags <= age)[:, None], recalled.at(lags), 0)
+        return recalled, self.bias + seen.ravel() @ self.kernel
 
 
 class TCN(AbstractFiniteMemory):
@@ -97,7 +110,7 @@ class TCN(AbstractFiniteMemory):
 
     def recall(
         self, tokens: Float[Array, "reach inputs"], age: Int[Array, " reach"]
-    ) -> tuple[Array, ...]:
+    ) -> tuple[RingBuffer, ...]:
         """The last inputs of every convolution."""
         recalled = []
 
@@ -109,8 +122,8 @@ class TCN(AbstractFiniteMemory):
         return tuple(recalled)
 
     def respond_next(
-        self, recalled: tuple[Array, ...], x: Float[Array, " inputs"], age: Int[Array, ""]
-    ) -> tuple[tuple[Array, ...], Float[Array, " outputs"]]:
+        self, recalled: tuple[RingBuffer, ...], x: Float[Array, " inputs"], age: Int[Array, ""]
+    ) -> tuple[tuple[RingBuffer, ...], Float[Array, " outputs"]]:
         later = []
 
         def convolve(i, convolution, z):

@@ -9,9 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from zoo.kinds.finite import AbstractFiniteMemory
-from zoo.parts import attention, attention_of_last
-
-KeysValues = tuple[Float[Array, "before heads size"], Float[Array, "before heads size"]]
+from zoo.parts import RingBuffer, attention, attention_of_last
 
 
 class AbstractAttentiveLayer(eqx.Module):
@@ -48,19 +46,22 @@ class AbstractAttentiveLayer(eqx.Module):
         q, bias = self.aligned(q)
         return jax.vmap(self.output)(z, attention(q, k, v, bias, age))
 
-    def recall(self, z: Float[Array, "tokens width"]) -> KeysValues:
-        """Keys and values of the last tokens that a next one can see."""
-        projections = jax.vmap(self.projections)(z[len(z) - self.window + 1 :])
-        return projections[:, 1], projections[:, 2]
+    def recall(self, z: Float[Array, "tokens width"]) -> RingBuffer:
+        """Keys and values of the last tokens that a next one can see, and room for its own."""
+        seen = jax.vmap(self.projections)(z[len(z) - self.window + 1 :])
+        by_head = jnp.moveaxis(seen, 0, 2)
+        _, k, v = jnp.pad(by_head, ((0, 0), (0, 0), (1, 0), (0, 0)))
+        return RingBuffer.of((k, v), axis=1)
 
     def next(
-        self, recalled: KeysValues, z: Float[Array, " width"], age: Int[Array, ""]
-    ) -> tuple[KeysValues, Float[Array, " width"]]:
+        self, recalled: RingBuffer, z: Float[Array, " width"], age: Int[Array, ""]
+    ) -> tuple[RingBuffer, Float[Array, " width"]]:
         """The token that follows, whose query meets the keys of those before it."""
-        q, *present = self.projections(z)
-        k, v = (jnp.concatenate([x, new[None]]) for x, new in zip(recalled, present, strict=True))
+        q, k, v = self.projections(z)
+        recalled = recalled.append((k, v))
+        (k, v), lag = recalled.rows, recalled.lags()
         q, bias = self.aligned(q)
-        return (k[1:], v[1:]), self.output(z, attention_of_last(q, k, v, bias, age))
+        return recalled, self.output(z, attention_of_last(q, k, v, bias, lag, age))
 
 
 class AbstractAttentiveMemory(AbstractFiniteMemory):
@@ -91,7 +92,7 @@ class AbstractAttentiveMemory(AbstractFiniteMemory):
 
     def recall(
         self, tokens: Float[Array, "reach inputs"], age: Int[Array, " reach"]
-    ) -> tuple[KeysValues, ...]:
+    ) -> tuple[RingBuffer, ...]:
         """Keys and values, layer by layer."""
         z, recalled = jax.vmap(self.embed)(tokens), []
         for layer in self.layers:
@@ -101,10 +102,10 @@ class AbstractAttentiveMemory(AbstractFiniteMemory):
 
     def respond_next(
         self,
-        recalled: tuple[KeysValues, ...],
+        recalled: tuple[RingBuffer, ...],
         x: Float[Array, " inputs"],
         age: Int[Array, ""],
-    ) -> tuple[tuple[KeysValues, ...], Float[Array, " outputs"]]:
+    ) -> tuple[tuple[RingBuffer, ...], Float[Array, " outputs"]]:
         z, later = self.embed(x), []
         for layer, keys_values in zip(self.layers, recalled, strict=True):
             keys_values, z = layer.next(keys_values, z, age)

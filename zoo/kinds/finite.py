@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 import scan
 from zoo.memory import AbstractMemory, AbstractStepper, Begin, Cache, Carry, Sensitivity
-from zoo.parts import positions, real_dtype
+from zoo.parts import RingBuffer, arranged, positions, real_dtype
 
 State = tuple[Float[Array, "reach inputs"], Int[Array, ""]]
 
@@ -81,7 +81,7 @@ class AbstractFiniteMemory(AbstractMemory):
         return tokens[1:], self.respond(tokens, jnp.maximum(ages, -1))[-1]
 
     def stepper(self) -> AbstractStepper:
-        return _FiniteStepper(self)
+        return _FiniteStepper(self, arranged(self))
 
     def init_state(self) -> State:
         """Zeros."""
@@ -136,7 +136,7 @@ class _Recalled(eqx.Module):
     """A finite memory's state, what it recalls of it, and for how many steps more an input that is
     not finite taints the outputs."""
 
-    past: Float[Array, "reach inputs"]
+    past: RingBuffer
     count: Int[Array, ""]
     tainted: Int[Array, ""]
     recalled: Cache
@@ -146,6 +146,7 @@ class _FiniteStepper(AbstractStepper):
     """Steps that recall the past instead of computing it anew."""
 
     memory: AbstractFiniteMemory
+    arranged: AbstractFiniteMemory
 
     def cache(self, state: State) -> _Recalled:
         past, count = state
@@ -157,7 +158,7 @@ class _FiniteStepper(AbstractStepper):
         tainted = jnp.max(jnp.where(in_episode & ~sound, steps, 0), initial=0)
         tokens = jnp.where((in_episode & sound)[:, None], past, 0)
         recalled = self.memory.recall(tokens, jnp.where(in_episode, age, -1))
-        return _Recalled(past, count, tainted, recalled)
+        return _Recalled(RingBuffer.of(past), count, tainted, recalled)
 
     def step(
         self, cache: _Recalled, x: Float[Array, "..."], begin: Begin = False
@@ -168,14 +169,13 @@ class _FiniteStepper(AbstractStepper):
         age, tainted = scan.reset(begin, (zero, zero), (cache.count, cache.tainted))
         sound = jnp.all(jnp.isfinite(x))
         tainted = jnp.where(sound, tainted, memory.reach + 1)
-        recalled, y = memory.respond_next(cache.recalled, jnp.where(sound, x, 0), age)
-        past = jnp.concatenate([cache.past, x[None]])[1:]
+        recalled, y = self.arranged.respond_next(cache.recalled, jnp.where(sound, x, 0), age)
         count = jnp.minimum(age + 1, memory.reach)
         y = jnp.where(tainted > 0, jnp.nan, y)
-        return _Recalled(past, count, jnp.maximum(tainted - 1, 0), recalled), y
+        return _Recalled(cache.past.append(x), count, jnp.maximum(tainted - 1, 0), recalled), y
 
     def state(self, cache: _Recalled) -> State:
-        return _of_episode(cache.past, cache.count), cache.count
+        return _of_episode(cache.past.in_order(), cache.count), cache.count
 
 
 def _ages(count, reach):

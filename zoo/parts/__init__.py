@@ -18,11 +18,13 @@ from zoo.parts.initial_values import linear_weights as linear_weights
 from zoo.parts.initial_values import ring as ring
 from zoo.parts.join import join as join
 from zoo.parts.linear import Linear as Linear
+from zoo.parts.linear import arranged as arranged
 from zoo.parts.norms import layer_norm as layer_norm
 from zoo.parts.norms import rms_norm as rms_norm
 from zoo.parts.norms import unit as unit
 from zoo.parts.positions import positions as positions
 from zoo.parts.positions import sinusoids as sinusoids
+from zoo.parts.ring_buffer import RingBuffer as RingBuffer
 from zoo.parts.stabilizers import NOTHING as NOTHING
 from zoo.parts.stabilizers import decayed as decayed
 from zoo.parts.stabilizers import decaying_maximum as decaying_maximum
@@ -34,7 +36,9 @@ from zoo.parts.times import time_constants as time_constants
 __all__ = [
     "NOTHING",
     "Linear",
+    "RingBuffer",
     "activation_function",
+    "arranged",
     "attention",
     "attention_of_last",
     "check_counts",

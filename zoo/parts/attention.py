@@ -57,9 +57,10 @@ def attention(
 
 def attention_of_last(
     q: Float[Array, "heads size"],
-    k: Float[Array, "window heads size"],
-    v: Float[Array, "window heads size"],
+    k: Float[Array, "heads window size"],
+    v: Float[Array, "heads window size"],
     bias: Float[Array, "heads window"],
+    lag: Int[Array, " window"],
     age: Int[Array, ""],
 ) -> Float[Array, " width"]:
     """What the last token alone reads: the last row of `attention`.
@@ -67,18 +68,18 @@ def attention_of_last(
     **Arguments:**
 
     - `q`: its query.
-    - `k`, `v`: keys and values of the window, its own the last.
+    - `k`, `v`: keys and values of the window, its own among them, in any order.
     - `bias`: by distance, 0 for the token itself.
+    - `lag`: the distance of each key: how many tokens later the last one came.
     - `age`: how many tokens of the same episode come before it.
 
     **Returns:**
 
     The values' mean, heads side by side.
     """
-    lag = jnp.arange(len(k) - 1, -1, -1)
-    logits = jnp.einsum("hd,khd->hk", q, k) * q.shape[-1] ** -0.5 + bias[:, lag]
+    logits = jnp.einsum("hd,hkd->hk", q, k) * q.shape[-1] ** -0.5 + bias[:, lag]
     weights = jax.nn.softmax(jnp.where((lag <= age)[None], logits, -jnp.inf), -1)
-    return jnp.einsum("hk,khd->hd", weights, v).reshape(-1)
+    return jnp.einsum("hk,hkd->hd", weights, v).reshape(-1)
 
 
 def _of_queries(bias, row, lag):

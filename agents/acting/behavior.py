@@ -3,6 +3,7 @@
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -164,11 +165,19 @@ class ByPolicy(AbstractNetworkBehavior):
         return normalized(self.statistics, inputs)
 
 
-def normalized(statistics: Any, inputs: Inputs) -> Inputs:
-    """Return inputs with observations normalized, if there are statistics, for any leading axes."""
+def normalized(statistics: Any, inputs: Inputs, limit: float | None = None) -> Inputs:
+    """Return inputs with observations normalized, if there are statistics, for any leading axes.
+
+    **Arguments:**
+
+    - `statistics`: `RunningStatistics` of observations, or `None`.
+    - `limit`: where they are clipped, if not where those clip by themselves.
+    """
     if statistics is None:
         return inputs
     normalize = statistics.normalize
+    if limit is not None:
+        normalize = partial(normalize, limit=limit)
     for _ in range(inputs.begin.ndim):
         normalize = mapped(normalize)
     return eqx.tree_at(lambda i: i.observation, inputs, normalize(inputs.observation))

@@ -52,7 +52,7 @@ class ByValues(AbstractNetworkBehavior):
 
     def seen(self, inputs: Inputs) -> Inputs:
         """Return what the network sees, for any leading axes: observations normalized."""
-        return normalized(self.statistics, inputs)
+        return normalized(self.statistics, inputs, limit=jnp.inf)
 
 
 def epsilon_greedy(

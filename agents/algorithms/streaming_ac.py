@@ -51,7 +51,7 @@ class ByScaledActor(AbstractNetworkBehavior):
 
     def seen(self, inputs: Inputs) -> Inputs:
         """Return what the network sees, for any leading axes: observations normalized."""
-        return normalized(self.statistics, inputs)
+        return normalized(self.statistics, inputs, limit=jnp.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class StreamingAC(AbstractStreaming):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the policy of a learner."""
-        return Policy(ByScaledActor(learner.actor, learner.scaling.observation), *self.spaces)
+        return Policy(ByScaledActor(learner.actor, learner.scaling.of_observations), *self.spaces)
 
     def _step(
         self, learner: Learner, actors: Actors, steps: Int[Array, ""], key: Array
@@ -159,8 +159,9 @@ class StreamingAC(AbstractStreaming):
         scaling, reward, discounted = scaling.reward(
             transition.reward, actors.discounted, inputs.begin, discount=self.discount
         )
+        scaling, following = scaling.follow(following)
         state = gradient.online_state(critic_carry)
-        next_value = mapped(learner.critic.step)(state, scaling.scaled(following))[1]
+        next_value = mapped(learner.critic.step)(state, following)[1]
         bootstrap = jnp.where(transition.terminated, 0, next_value)
         error = reward + self.discount * bootstrap - value
 

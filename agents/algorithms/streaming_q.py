@@ -101,7 +101,7 @@ class StreamingQ(AbstractStreaming):
 
     def policy(self, learner: Learner) -> Policy:
         """Return the greedy policy; with a key, the ε-greedy one of the end of training."""
-        statistics = learner.scaling.observation
+        statistics = learner.scaling.of_observations
         behavior = ByValues(learner.network, jnp.float32(self.epsilon_end), statistics)
         return Policy(behavior, *self.spaces)
 
@@ -136,7 +136,7 @@ class StreamingQ(AbstractStreaming):
         scaling, reward, discounted = scaling.reward(
             transition.reward, actors.discounted, inputs.begin, discount=self.discount
         )
-        following = scaling.scaled(following)
+        scaling, following = scaling.follow(following)
         next_values = mapped(network.step)(gradient.online_state(carry), following)[1]
         planned = self._choose(next_values, steps, plan_key).astype(action.dtype)
         next_value = value_of(next_values, planned) if sarsa else jnp.max(next_values, axis=-1)

@@ -15,6 +15,9 @@ from agents.networks import Inputs
 class Scaling(eqx.Module):
     """Statistics of all that was seen so far, by which observations and rewards are scaled.
 
+    Everything counts before it is scaled, and nothing is clipped: what comes for the first time
+    after n others is at most √n, and a rare reward of long episodes is as large as it is rare.
+
     **Attributes:**
 
     - `observation`: of observations, which are shifted and scaled; `None` where they are not.
@@ -35,15 +38,28 @@ class Scaling(eqx.Module):
         )
 
     def see(self, inputs: Inputs) -> tuple["Scaling", Inputs]:
-        """Count the observations of all environments, and scale them."""
-        if self.observation is None:
-            return self, inputs
-        scaling = Scaling(self.observation.update(inputs.observation), self.returns)
+        """Count the observations that begin an episode, and scale those of all environments."""
+        scaling = self._counting(inputs, inputs.begin)
+        return scaling, scaling.scaled(inputs)
+
+    def follow(self, inputs: Inputs) -> tuple["Scaling", Inputs]:
+        """Count what follows a step, and scale it; as the next step's it does not count again."""
+        scaling = self._counting(inputs, None)
         return scaling, scaling.scaled(inputs)
 
     def scaled(self, inputs: Inputs) -> Inputs:
-        """Scale observations that do not count, such as what follows a step."""
-        return normalized(self.observation, inputs)
+        """Scale observations that do not count."""
+        return normalized(self.of_observations, inputs, limit=jnp.inf)
+
+    @property
+    def of_observations(self) -> RunningStatistics | None:
+        """What observations are scaled by."""
+        return None if self.observation is None else self.observation.of_a_sample()
+
+    def _counting(self, inputs: Inputs, counted: Bool[Array, " env"] | None) -> "Scaling":
+        if self.observation is None:
+            return self
+        return Scaling(self.observation.update(inputs.observation, counted), self.returns)
 
     def reward(
         self,
@@ -68,4 +84,5 @@ class Scaling(eqx.Module):
         if self.returns is None:
             return self, reward, discounted
         returns = self.returns.update(discounted)
-        return Scaling(self.observation, returns), returns.scale(reward), discounted
+        scaled = returns.of_a_sample().scale(reward, limit=jnp.inf)
+        return Scaling(self.observation, returns), scaled, discounted

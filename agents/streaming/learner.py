@@ -73,11 +73,9 @@ class AbstractStreaming(AbstractAgent):
     previous_reward: bool = False
     """Whether the previous reward is an input."""
     normalize_observation: bool = True
-    """Whether observations are normalized by running statistics, where they are a Box, and clipped
-    to ± 10."""
+    """Whether observations are normalized by running statistics, where they are a Box."""
     normalize_reward: bool = True
-    """Whether rewards are scaled by running statistics of the return, and clipped to ± 10: rare
-    ones, in episodes of more than a hundred steps, may all become 10."""
+    """Whether rewards are scaled by running statistics of the return."""
 
     def check(self) -> None:
         choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"

@@ -11,6 +11,7 @@ from agents.envs.core.statistics import RunningStatistics
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
 from agents.learning.returns import discounted_return, gae, next_values, running_return, vtrace
+from agents.learning.scaling import Scaling
 from agents.learning.segments import from_segments, take, to_segments, to_starts
 from agents.learning.surrogate import Sample, surrogate_loss
 from agents.networks import Categorical
@@ -157,12 +158,48 @@ def test_statistics_are_per_feature_whatever_the_number_of_environments(envs):
     np.testing.assert_allclose(np.std(normalized, 0), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_samples_that_do_not_count_change_nothing(share):
+    rng = np.random.default_rng(1)
+    samples = rng.normal(size=(20, 3, 2)) * 4 + 7
+    counted = rng.random((20, 3)) < share
+
+    @jax.jit
+    def update(samples, counted):
+        start = RunningStatistics.init((2,))
+        step = lambda now, given: (now.update(*given), None)  # noqa: E731
+        return jax.lax.scan(step, start, (samples, counted))[0]
+
+    statistics = update(jnp.asarray(samples), jnp.asarray(counted))
+    assert statistics.count == counted.sum()
+    among = samples[counted] if counted.any() else np.array([[-1.0, -1.0], [1.0, 1.0]])
+    np.testing.assert_allclose(statistics.mean, among.mean(0), rtol=1e-10)
+    np.testing.assert_allclose(statistics.variance, among.var(0), rtol=1e-10)
+    unbiased = among.var(0, ddof=1) if counted.any() else 1
+    np.testing.assert_allclose(statistics.of_a_sample().variance, unbiased, rtol=1e-10)
+
+
 def test_what_has_not_varied_is_not_blown_up():
     """The first reward after many zeros."""
     zeros = RunningStatistics.init(()).update(jnp.zeros((8, 4)))
     np.testing.assert_allclose(zeros.scale(jnp.array([4.0, -0.1])), [4.0, -0.1], rtol=1e-6)
     one = RunningStatistics.init(()).update(jnp.array([3.0]))
     np.testing.assert_allclose(one.scale(jnp.float32(3.0)), 3.0, rtol=1e-6)
+
+
+def test_a_rare_reward_is_as_large_as_it_is_rare():
+    """The first reward, after n - 1 steps without one, is √n: nothing is clipped."""
+    scaling = Scaling.init(None, observations=False, rewards=True)
+
+    def step(loop, reward):
+        scaling, discounted = loop
+        begin = jnp.zeros(1, bool)
+        scaling, reward, discounted = scaling.reward(reward, discounted, begin, discount=0.9)
+        return (scaling, discounted), reward
+
+    rewards = jnp.zeros((400, 1)).at[-1].set(3.0)
+    _, scaled = jax.lax.scan(step, (scaling, jnp.zeros(1)), rewards)
+    np.testing.assert_allclose(scaled[:, 0], [0] * 399 + [20], atol=1e-5)
 
 
 def test_single_samples_count_after_millions_of_them(float32):

@@ -41,12 +41,14 @@ class Scales:
         self.seen.append(np.asarray(x, float))
 
     def normalized(self, x):
-        return np.clip((x - np.mean(self.seen, 0)) / np.sqrt(np.var(self.seen, 0) + 1e-8), -10, 10)
+        return (x - np.mean(self.seen, 0)) / np.sqrt(self.variance() + 1e-8)
 
     def scaled(self, x):
+        return x / np.sqrt(self.variance() + 1e-8)
+
+    def variance(self):
         # Of one sample there is no variance; what it is scaled by is still that of none.
-        variance = np.var(self.seen, 0) if np.size(self.seen) > 1 else 1.0
-        return np.clip(x / np.sqrt(variance + 1e-8), -10, 10)
+        return np.var(self.seen, 0, ddof=1) if len(self.seen) > 1 else 1.0
 
 
 def by_hand(ac, state, credit):
@@ -68,8 +70,11 @@ def by_hand(ac, state, credit):
     )
     steps = zip(keys, *stream(ac.environment[0], STEPS), strict=True)
     for key, now, following, reward, terminated, truncated in steps:
-        observations.count(now.observation)
-        inputs, after = see(now), see(following)
+        if now.begin:
+            observations.count(now.observation)
+        inputs = see(now)
+        observations.count(following.observation)
+        after = see(following)
         policy, value = actor.step(w_a, inputs), critic.step(w_c, inputs)
         action = Categorical(policy.logits[None]).sample(jax.random.split(key)[0])[0]
         discounted = np.float32(reward) + (

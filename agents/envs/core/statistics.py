@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 NORMALIZED_LIMIT = 10.0
 """The largest magnitude of what is normalized, if nothing else is said."""
@@ -32,23 +32,47 @@ class RunningStatistics(eqx.Module):
             jnp.zeros(shape, dtype), jnp.ones(shape, dtype), jnp.zeros((), dtype)
         )
 
-    def update(self, samples: Float[Array, "..."]) -> "RunningStatistics":
+    def update(
+        self, samples: Float[Array, "..."], counted: Bool[Array, "..."] | None = None
+    ) -> "RunningStatistics":
         """Return the statistics after more samples, of any leading axes; features are not pooled.
 
         After a million updates with as many samples each, older ones fade.
 
+        **Arguments:**
+
+        - `samples`: of any leading axes.
+        - `counted`: which of them count, of those axes; by default all.
+
         Source: Chan et al. (1979), the pairwise update of mean and variance.
         """
         samples = samples.reshape(-1, *self.mean.shape).astype(self.mean.dtype)
-        new = samples.shape[0]
-        mean, variance = samples.mean(0), samples.var(0)
-        old = jnp.minimum(self.count, _UPDATES * new)
+        new, where = samples.shape[0], None
+        if counted is not None:
+            new = jnp.sum(counted).astype(self.count.dtype)
+            where = counted.reshape(-1, *(1,) * self.mean.ndim)
+        # Of no samples they are NaN, which nothing times it is too.
+        mean, variance = (
+            jnp.where(new > 0, of_samples(samples, 0, where=where), 0)
+            for of_samples in (jnp.mean, jnp.var)
+        )
+        old = jnp.minimum(self.count, _UPDATES * samples.shape[0])
         total = old + new
-        difference = mean - self.mean
+        among, difference = jnp.maximum(total, 1), mean - self.mean
         merged = (
-            self.variance * old + variance * new + difference**2 * (old * new / total)
-        ) / total
-        return RunningStatistics(self.mean + difference * (new / total), merged, total)
+            self.variance * old + variance * new + difference**2 * (old * new / among)
+        ) / among
+        return RunningStatistics(
+            self.mean + difference * (new / among),
+            jnp.where(total > 0, merged, self.variance),
+            total,
+        )
+
+    def of_a_sample(self) -> "RunningStatistics":
+        """Return them with the unbiased variance, n / (n - 1) times as large; before two, 1."""
+        enough, others = self.count >= 2, jnp.maximum(self.count - 1, 1)
+        variance = jnp.where(enough, self.variance * (self.count / others), 1)
+        return RunningStatistics(self.mean, variance, self.count)
 
     def normalize(self, sample: Float[Array, "*shape"], limit: float = NORMALIZED_LIMIT) -> Array:
         """Shift and scale one sample to zero mean and unit variance, clipped at `limit`."""

@@ -203,10 +203,14 @@ def _left(words: Sequence[str], out: Path) -> str:
     path = out / CHECKPOINT
     if not path.exists():
         return ": nothing was saved, the same command begins anew"
-    from agents.running.checkpoint import CheckpointError, iterations_in
+    from agents.running.checkpoint import CheckpointError, progress_of, read_header
+    from agents.running.errors import POLICY_IS_LEFT
 
     try:
-        iteration = iterations_in(path)
+        header = read_header(path)
+        held = f". {path} holds iteration {progress_of(path, header.progress)}."
     except CheckpointError as error:
         return f". {error}"
-    return f". {path} holds iteration {iteration}. To go on:\n{_again(words)}"
+    env = header.config.get("agent", {}).get("env", "")
+    on_the_host = isinstance(env, str) and env.startswith("gymnasium/")
+    return f"{held} {POLICY_IS_LEFT}" if on_the_host else f"{held} To go on:\n{_again(words)}"

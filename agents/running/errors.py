@@ -1,6 +1,7 @@
 """Why training ends early, or not as it should."""
 
 CANNOT_GO_BACK = "Environments of gymnasium cannot go back to where they were."
+POLICY_IS_LEFT = f"{CANNOT_GO_BACK} Its policy can be loaded."
 
 
 class CheckpointError(ValueError):
@@ -22,11 +23,7 @@ class TrainingInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, where: str, number: int, *, resumable: bool = True):
-        on = (
-            "Go on with resume=True."
-            if resumable
-            else f"{CANNOT_GO_BACK} Its policy can be loaded."
-        )
+        on = "Go on with resume=True." if resumable else POLICY_IS_LEFT
         super().__init__(f"{where} {on}")
         self.where, self.number, self.resumable = where, number, resumable
 

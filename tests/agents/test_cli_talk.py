@@ -72,6 +72,12 @@ def test_a_training_stopped_at_once_says_what_it_left(stopping, tmp_path, capsys
         f"stopped at once. {path} holds iteration 3. To go on:",
         f"python -m agents train --env gravity --out {tmp_path} --progress none --resume",
     ]
+    checkpoint.save(path, {}, config={"agent": {"env": "gymnasium/Ant-v5"}}, progress=done)
+    assert main(words) == 130
+    assert capsys.readouterr().err == (
+        f"stopped at once. {path} holds iteration 3. Environments of gymnasium cannot go back to "
+        "where they were. Its policy can be loaded.\n"
+    )
 
 
 def test_a_training_that_was_asked_to_stop_says_how_to_go_on(stopping, capsys):

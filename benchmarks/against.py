@@ -25,7 +25,7 @@ from typing import Annotated
 
 import tyro
 
-from benchmarks._measure import QUICK, Output, Row, heading
+from benchmarks._measure import QUICK, Output, Row, command, heading
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = Path(__file__).with_name("_programs.py")
@@ -136,7 +136,11 @@ class Programs:
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", PROGRAM.read_text(), json.dumps(self._quick)],
             cwd=self._folder,  # before everything else on the path of `-c`
-            env={**os.environ, "PYTHONPATH": str(self._folder)},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(self._folder),
+                "JAX_ENABLE_COMPILATION_CACHE": "0",
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -171,4 +175,4 @@ def _in_turn(pair: Sequence[Programs], line: str, turn: int) -> tuple[float, flo
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -18,7 +18,7 @@ import agents
 import zoo
 from agents.running.messages import collectives
 from agents.running.programs import Programs
-from benchmarks._measure import Output, Row, heading, tree_bytes
+from benchmarks._measure import Output, Row, command, heading, tree_bytes
 
 
 @dataclass(frozen=True)
@@ -75,4 +75,4 @@ def read(ppo: agents.PPO, devices: int) -> Row:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -7,15 +7,16 @@ only.
 """
 
 import csv
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tyro
 
 import agents
 import zoo
+from benchmarks._measure import check_folder, command
 from benchmarks._training import train_seeds
 
 # A learned phase that starts within half a radian per step.
@@ -73,7 +74,8 @@ class Options:
     steps: int | None = None
     """Steps of every seed; by default those of the row."""
     out: Path = Path("docs/assets/trace-conditioning.csv")
-    """The numbers. Rows that stand in it already are not measured again."""
+    """The numbers. Rows that stand in it already, of as many steps and seeds, are not measured
+    again."""
 
 
 def run(options: Options) -> dict[str, np.ndarray]:
@@ -87,17 +89,26 @@ def run(options: Options) -> dict[str, np.ndarray]:
 
     By row, the errors of every tenth of the steps, `[10, seeds]`.
     """
+    check_folder("out", options.out)
     known = options.out.read_text() if options.out.exists() else ""
-    done = {line[0] for line in csv.reader(known.splitlines()[1:])}
+    done = Counter((row, int(steps)) for row, steps, *_ in csv.reader(known.splitlines()[1:]))
+    for name in options.rows:
+        seeds = done[name, options.steps or ROWS[name].steps]
+        if seeds not in (0, options.seeds):
+            raise ValueError(
+                f"`seeds` (={options.seeds}) must be as many as {options.out} has of {name!r}, "
+                f"{seeds}. Give another file, or remove its lines from this one."
+            )
     errors = {}
     with options.out.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         if not known:
             writer.writerow(["row", "steps", "seed", *(f"tenth {i}" for i in range(1, 11))])
         for name in options.rows:
-            if name in done:
-                continue
             steps = options.steps or ROWS[name].steps
+            if done[name, steps]:
+                print(f"{name}, {steps:,} steps: in {options.out} already", flush=True)
+                continue
             errors[name] = measure(ROWS[name], steps, options.seeds)
             for seed, tenths in enumerate(errors[name].T):
                 writer.writerow([name, steps, seed, *(f"{error:.5f}" for error in tenths)])
@@ -126,4 +137,4 @@ def measure(row: Row, steps: int, seeds: int) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 import zoo
-from benchmarks._measure import Output, Row
+from benchmarks._measure import Output, Row, command
 
 CELLS = {
     "rtu": {},
@@ -178,4 +178,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -13,7 +13,7 @@ import jax
 import tyro
 
 from benchmarks import _differences_envs, _differences_memax, _differences_rules
-from benchmarks._measure import Output, Row
+from benchmarks._measure import Output, Row, command
 
 TABLES: dict[str, tuple[Callable[[], Row], ...]] = {
     "memax": _differences_memax.ROWS,
@@ -79,4 +79,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -19,7 +19,17 @@ from gymnax.environments.environment import Environment
 
 from agents import envs
 from agents.envs.registry import OWN
-from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete, heading, ratio
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Measurement,
+    Output,
+    Row,
+    command,
+    compete,
+    heading,
+    ratio,
+)
 from benchmarks._packages import brax_program, package_of, steps_per_second
 
 
@@ -187,4 +197,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

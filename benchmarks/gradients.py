@@ -19,7 +19,17 @@ import tyro
 import rtrl
 import zoo
 from benchmarks import _online
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    command,
+    compete,
+    heading,
+    ratio,
+    tree_bytes,
+)
 
 BASELINE = "BPTT"
 PLAIN = "8 real traces, written plainly"
@@ -152,13 +162,19 @@ def rtrl_naive(cell, carry, xs, targets):
 
 GRADIENTS = {
     BASELINE: bptt,
-    "TBPTT(8)": tbptt,
+    "TBPTT(8)": partial(tbptt, length=8),
     "RTRL segment": rtrl_segment,
     "rtrl.accumulate(1)": partial(rtrl_accumulate, segment=1),
     "rtrl.accumulate(8)": partial(rtrl_accumulate, segment=8),
     "rtrl.accumulate(32)": partial(rtrl_accumulate, segment=32),
     "grad of rtrl_step loop": rtrl_naive,
 }
+
+
+def steps_of(gradient: Any) -> int:
+    """Of how many steps the pieces are that a gradient cuts a sequence into."""
+    (steps,) = getattr(gradient, "keywords", {}).values() or (1,)
+    return steps
 
 
 def rows_for(name: str, time: int, hidden: int, inputs: int, batch: int, budget: Budget):
@@ -171,11 +187,7 @@ def rows_for(name: str, time: int, hidden: int, inputs: int, batch: int, budget:
     def candidate(gradient):
         return lambda arrays, *data: gradient(eqx.combine(arrays, static), *data)
 
-    chosen = {
-        k: g
-        for k, g in GRADIENTS.items()
-        if time % getattr(g, "keywords", {}).get("segment", 1) == 0
-    }
+    chosen = {k: g for k, g in GRADIENTS.items() if time % steps_of(g) == 0}
     results = compete(
         {k: (candidate(g), (arrays, *data)) for k, g in chosen.items()}, budget=budget
     )
@@ -305,4 +317,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

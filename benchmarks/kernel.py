@@ -19,7 +19,17 @@ import jax.numpy as jnp
 import tyro
 
 from benchmarks import scans
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, copy, heading, tree_bytes
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    command,
+    compete,
+    copy,
+    heading,
+    tree_bytes,
+)
 from benchmarks._measure import ratio as _ratio
 from scan.methods import kernel, tree
 
@@ -140,4 +150,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

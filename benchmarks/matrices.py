@@ -14,7 +14,17 @@ import jax.numpy as jnp
 import tyro
 
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    command,
+    compete,
+    gradient,
+    heading,
+    ratio,
+)
 
 
 @dataclass(frozen=True)
@@ -98,4 +108,4 @@ def run(options: Options) -> list[Row]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-import tyro
 
 import agents
 import zoo
+from benchmarks._measure import check_folder, command
 from benchmarks._training import train_seeds
 
 
@@ -50,6 +50,9 @@ def run(options: Options) -> dict[str, np.ndarray]:
 
     By choice, the mean return of the episodes that ended, `[points, seeds]`.
     """
+    check_folder("out", options.out)
+    if not 0 < options.points <= options.steps:
+        raise ValueError(f"`points` (={options.points}) must be 1 to `steps` (={options.steps}).")
     rtu = zoo.spec("rtu", hidden=options.hidden, r_max=options.r_max)
     mlp = zoo.spec("mlp", hidden=options.hidden)
     curves = {
@@ -100,4 +103,4 @@ def draw(options: Options, steps: np.ndarray, curves: dict[str, np.ndarray]) -> 
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

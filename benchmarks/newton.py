@@ -14,7 +14,17 @@ import tyro
 
 import scan
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    command,
+    compete,
+    gradient,
+    heading,
+    ratio,
+)
 
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "rtu, tanh": ("rtu", {"nonlinear": True, "activation": "tanh"}),
@@ -137,4 +147,4 @@ def run(options: Options) -> list[Row]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

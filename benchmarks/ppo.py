@@ -14,7 +14,7 @@ import tyro
 
 import agents
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
+from benchmarks._measure import QUICK, Budget, Output, Row, command, compete, heading
 
 CHOICES: dict[str, agents.TBPTT | agents.RTRL | agents.BPTT] = {
     "BPTT": agents.BPTT(),
@@ -126,4 +126,4 @@ def rows_for(names: Sequence[str], settings: dict[str, Any], budget: Budget) -> 
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -12,7 +12,7 @@ import tyro
 
 import agents
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
+from benchmarks._measure import QUICK, Budget, Output, Row, command, compete, heading
 
 
 @dataclass(frozen=True)
@@ -107,4 +107,4 @@ def rows_for(memory: str, options: Options, chosen: dict[str, Any], budget: Budg
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -17,7 +17,7 @@ import numpy as np
 import tyro
 
 from agents.learning.returns import discounted_return, gae
-from benchmarks._measure import Output, Row
+from benchmarks._measure import Output, Row, command
 
 DISCOUNT, LAMBDA = 0.99, 0.95
 
@@ -156,4 +156,4 @@ def least(function: Callable[[], Any], repeats: int) -> float:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

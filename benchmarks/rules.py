@@ -26,7 +26,18 @@ from jaxtyping import Array
 
 import rtrl
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    check_folder,
+    command,
+    compete,
+    heading,
+    ratio,
+    tree_bytes,
+)
 from benchmarks.depth import carried, truncated
 from zoo.kinds.choices import SENSITIVITIES
 from zoo.parts import Linear
@@ -58,8 +69,8 @@ class Options:
     """Adam's learning rate."""
     quick: bool = False
     """Small and short, to see that it works."""
-    out: Path = Path("docs/assets/rules.csv")
-    """The numbers; the picture is beside it."""
+    out: Path | None = None
+    """The numbers; the picture is beside it. By default docs/assets/rules.csv; if quick, none."""
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
 
 
@@ -245,8 +256,17 @@ def run(options: Options) -> dict[str, list[Row]]:
     `rules`: a row for each cell and rule.
     """
     budget = Budget()
+    out = options.out
     if options.quick:
         budget, options = QUICK, replace(options, **_QUICK)
+    elif out is None:
+        out = Path("docs/assets/rules.csv")
+    if out is not None:
+        check_folder("out", out)
+    if options.updates % options.every:
+        raise ValueError(
+            f"`updates` (={options.updates}) must be a multiple of `every` (={options.every})."
+        )
     rows, lines, cosines = [], [], {}
     for name in options.cells:
         price = costs(options, name, budget)
@@ -272,19 +292,20 @@ def run(options: Options) -> dict[str, list[Row]]:
                 }
             )
             jax.clear_caches()
-    updates = range(0, options.updates, options.every)
-    with options.out.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["cell", "rule", "what", "seed", *updates])
-        writer.writerows(lines)
-    draw(options, cosines)
+    if out is not None:
+        updates = range(0, options.updates, options.every)
+        with out.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["cell", "rule", "what", "seed", *updates])
+            writer.writerows(lines)
+        draw(options, cosines, out.with_suffix(".png"))
     title = f"{options.hidden} units, the sign of {options.lag} steps ago, {options.seeds} seeds"
     options.output.table(heading(title, budget=budget), rows)
     options.output.save({"rules": rows})
     return {"rules": rows}
 
 
-def draw(options: Options, cosines: dict[str, dict[str, np.ndarray]]) -> None:
+def draw(options: Options, cosines: dict[str, dict[str, np.ndarray]], path: Path) -> None:
     """The picture: of every cell the cosine of each rule, a mean over seeds."""
     fig, axes = plt.subplots(
         1, len(cosines), figsize=(9, 2.9), sharey=True, squeeze=False, layout="constrained"
@@ -301,9 +322,9 @@ def draw(options: Options, cosines: dict[str, dict[str, np.ndarray]]) -> None:
     axes[0, 0].set_ylabel("cosine with the exact gradient")
     lines = max((ax.get_legend_handles_labels() for ax in axes[0]), key=lambda pair: len(pair[1]))
     fig.legend(*lines, loc="outside right center", frameon=False, fontsize=8)
-    fig.savefig(options.out.with_suffix(".png"), dpi=110)
+    fig.savefig(path, dpi=110)
     plt.close(fig)
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -21,7 +21,17 @@ import tyro
 
 import scan
 from benchmarks._alternatives import alternatives
-from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete, copy, heading
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Measurement,
+    Output,
+    Row,
+    command,
+    compete,
+    copy,
+    heading,
+)
 from benchmarks._measure import ratio as _ratio
 
 BASELINE = "lax.associative_scan"
@@ -256,4 +266,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 import tyro
 
-from benchmarks._measure import Output, Row, heading
+from benchmarks._measure import Output, Row, command, heading
 
 HELP = ("", "train", "evaluate", "play", "compare", "watch", "analyze", "envs", "cells")
 TRAIN = (
@@ -109,10 +109,10 @@ def run(options: Options) -> dict[str, list[Row]]:
     """
     commands, repeats = (HELP[:1], 1) if options.quick else (HELP, options.repeats)
     rows: list[Row] = []
-    for command in commands:
-        help_seconds(command)  # compiles bytecode and brings files from the disk
-        starts = [help_seconds(command) for _ in range(repeats)]
-        rows.append(_row(" ".join(filter(None, (command, "--help"))), starts))
+    for words in commands:
+        help_seconds(words)  # compiles bytecode and brings files from the disk
+        starts = [help_seconds(words) for _ in range(repeats)]
+        rows.append(_row(" ".join(filter(None, (words, "--help"))), starts))
     if not options.quick:
         with tempfile.TemporaryDirectory() as folder:
             first, *others = [
@@ -127,4 +127,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

@@ -14,7 +14,7 @@ import tyro
 import agents
 import zoo
 from agents.algorithms.streaming_td import Learner, Memory, stream_of
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, tree_bytes
+from benchmarks._measure import QUICK, Budget, Output, Row, command, compete, heading, tree_bytes
 
 
 @dataclass(frozen=True)
@@ -121,4 +121,4 @@ def program(memory: zoo.Spec, gradient, optimizer, steps: int):
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

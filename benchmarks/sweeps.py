@@ -19,7 +19,7 @@ from typing import Literal
 
 import tyro
 
-from benchmarks._measure import Output, Row
+from benchmarks._measure import Output, Row, command
 
 Engine = Literal["local", "ray"]
 
@@ -69,6 +69,8 @@ def run(options: Options) -> dict[str, list[Row]]:
 
     **Returns:** the rows of the table `sweeps`.
     """
+    if options.workers < 2:
+        raise ValueError(f"`workers` (={options.workers}) must be at least 2, to compare with one.")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         for number, engine in enumerate(options.engines):
@@ -98,4 +100,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

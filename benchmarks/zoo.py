@@ -20,6 +20,8 @@ from benchmarks._measure import (
     Budget,
     Output,
     Row,
+    check_folder,
+    command,
     compete,
     gradient,
     heading,
@@ -191,6 +193,8 @@ def run(options: Options) -> dict[str, list[Row]]:
 
     The rows of the tables `cells` and `memax`.
     """
+    if options.picture is not None:
+        check_folder("picture", options.picture)
     budget = Budget(seconds=0.3, least=3, compilations=1)
     if options.quick:
         budget, options = QUICK, replace(options, **_QUICK)
@@ -221,4 +225,4 @@ def run(options: Options) -> dict[str, list[Row]]:
 
 
 if __name__ == "__main__":
-    run(tyro.cli(Options, description=__doc__))
+    command(run, Options, __doc__)

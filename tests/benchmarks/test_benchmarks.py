@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import os
 import shlex
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from benchmarks import (
     kernel,
     learning,
     matrices,
+    memory_chain,
     newton,
     ppo,
     replay,
@@ -182,6 +184,49 @@ def test_conditioning(float32, tmp_path):
     lines = [line.split(",") for line in path.read_text().splitlines()]
     assert [line[0] for line in lines] == ["row", "TD(.9)", "TD(.9)", "no memory", "no memory"]
     np.testing.assert_allclose([float(x) for x in lines[1][3:]], first["TD(.9)"][:, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "options", "rule"),
+    [
+        (conditioning, {"rows": ("TD(0)",), "seeds": 3}, "`seeds`.*must be as many as .* of 'TD"),
+        (conditioning, {"out": Path("none/errors.csv")}, "`out`.*in a folder that there is"),
+        (memory_chain, {"out": Path("none/chain.csv")}, "`out`.*in a folder that there is"),
+        (memory_chain, {"steps": 30}, r"`points` \(=40\) must be 1 to `steps` \(=30\)"),
+        (rules, {"out": Path("none/rules.csv")}, "`out`.*in a folder that there is"),
+        (rules, {"updates": 3, "every": 2}, r"`updates` \(=3\) must be a multiple of `every`"),
+        (sweeps, {"workers": 1}, r"`workers` \(=1\) must be at least 2"),
+        (cells, {"picture": Path("none/zoo.png")}, "`picture`.*in a folder that there is"),
+    ],
+)
+def test_what_would_fail_in_the_end_is_refused_before(benchmark, options, rule):
+    with pytest.raises(ValueError, match=rule):
+        benchmark.run(benchmark.Options(**options))
+
+
+def test_a_file_of_rows_has_to_have_a_folder():
+    with pytest.raises(ValueError, match=r"`json`.*in a folder that there is"):
+        _measure.Output(json=Path("none/rows.json"))
+
+
+@pytest.mark.slow
+def test_no_folder_of_compiled_programs_is_read_or_written(tmp_path):
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
+    kept |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    code = (
+        "import pathlib, sys; from benchmarks import _measure, returns\n"
+        "for path in pathlib.Path(sys.argv.pop(1)).iterdir(): path.unlink()  # of importing\n"
+        "_measure.command(returns.run, returns.Options, None)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path), "--quick"]
+    subprocess.run(words, env={**os.environ, **kept}, check=True, capture_output=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_sequences_are_cut_into_whole_pieces():
+    steps = {name: gradients.steps_of(g) for name, g in gradients.GRADIENTS.items()}
+    assert {steps[name] for name in ("BPTT", "RTRL segment", "grad of rtrl_step loop")} == {1}
+    assert (steps["TBPTT(8)"], steps["rtrl.accumulate(32)"]) == (8, 32)
 
 
 @pytest.mark.slow

@@ -23,9 +23,9 @@ class Options:
 
     length: int = 32
     """Steps from the sign to the question."""
-    steps: int = 400_000
+    steps: int = 600_000
     """Steps of every seed."""
-    seeds: int = 5
+    seeds: int = 10
     """Seeds of every choice."""
     hidden: int = 16
     """Units of the memory."""

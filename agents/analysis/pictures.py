@@ -18,7 +18,7 @@ from agents.analysis.sensitivity import (
     relative_sensitivity,
     value_memory_length,
 )
-from agents.running.curves import look, new_figure, style_axes
+from agents.running.curves import as_it_is, look, new_figure, style_axes, write_figure
 
 _TRAINING = "time of the training"
 
@@ -54,7 +54,7 @@ def draw_sensitivity(
         share, curve = relative_sensitivity(values), cumulative_sensitivity(values)
         length = value_memory_length(values, fraction)
         by_age.plot(np.arange(len(share)), share, linewidth=2, **look(number))
-        name = f"{label}: {length} for {fraction:.0%}"
+        name = as_it_is(f"{' ' * label.startswith('_')}{label}: {length} for {fraction:.0%}", 60)
         cumulated.plot(np.arange(len(curve)), curve, linewidth=2, label=name, **look(number))
         cumulated.plot([length], [curve[length]], "o", color=look(number)["color"])
     if reward_memory_length is not None:
@@ -189,7 +189,7 @@ def _shades(numbers: np.ndarray):
 
 def _finish(figure: Figure, path: str | Path | None, title: str | None) -> Figure:
     if title:
-        figure.suptitle(title, fontsize=12)
+        figure.suptitle(as_it_is(title, 100), fontsize=12)
     if path is not None:
-        figure.savefig(str(path))
+        write_figure(figure, path)
     return figure

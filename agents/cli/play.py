@@ -49,6 +49,7 @@ class Play(CompilingCommand):
         from agents import envs
         from agents.acting.episodes import play
         from agents.cli.tables import table
+        from agents.envs.rendering.film import check_fps
 
         env, params, policy = self._players()
         is_brax = _is_brax(env)
@@ -56,6 +57,8 @@ class Play(CompilingCommand):
         check_picture(self.out, (ending,), f" for {env.name}")
         if is_brax and self.fps is not None:
             raise ValueError(f"--fps has no meaning for {env.name}: its page has its own")
+        fps = 5.0 if self.fps is None else self.fps
+        check_fps(fps)
         shown = []
 
         def show(state: Any, observation: Any) -> None:
@@ -68,7 +71,7 @@ class Play(CompilingCommand):
         if is_brax:
             envs.save_brax_html(env, shown, self.out)
         else:
-            envs.save_gif(shown, self.out, fps=5.0 if self.fps is None else self.fps)
+            envs.save_gif(shown, self.out, fps=fps)
         rows = table(env.name, ["episode", "return", "length"])
         for number, episode in enumerate(played, 1):
             cut = "" if episode.complete else f", cut off by --steps {self.steps}"

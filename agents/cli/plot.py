@@ -10,6 +10,7 @@ from rich.text import Text
 # A character of braille is two dots wide and four high; the bits of its dots, by row and column.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _BLANK = 0x2800
+_LEAST_OF_A_NAME = 12  # characters that are kept of a long one
 _COLORS = ("bright_blue", "bright_red", "bright_green", "bright_magenta", "bright_yellow", "cyan")
 
 
@@ -119,10 +120,25 @@ def short(number: float) -> str:
     return f"{number:g}"
 
 
-def legend(rows: Sequence[tuple[str, str]]) -> list[Text]:
-    """Return a line for each curve: a stroke in its color, its name, and what is said of it."""
+def legend(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
+    """Return a line for each curve: a stroke in its color, its name, and what is said of it.
+
+    Names are cut in the middle where a line would be longer than `width`: runs of a sweep often
+    begin alike.
+    """
+    stroke = "━━ "
+    said = max((len(words) for _, words in rows), default=0)
     longest = max((len(name) for name, _ in rows), default=0)
+    room = min(longest, max(_LEAST_OF_A_NAME, width - len(stroke) - 2 - said))
     return [
-        Text.assemble(("━━ ", color(number)), f"{name:<{longest}}  {words}", no_wrap=True)
+        Text.assemble((stroke, color(number)), f"{_cut(name, room):<{room}}  {words}", no_wrap=True)
         for number, (name, words) in enumerate(rows)
     ]
+
+
+def _cut(name: str, room: int) -> str:
+    """A name without its middle, if it is too long."""
+    if len(name) <= room:
+        return name
+    kept = room - 1
+    return f"{name[: kept - kept // 2]}…{name[len(name) - kept // 2 :]}"

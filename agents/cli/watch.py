@@ -76,12 +76,13 @@ class Watch(Command):
                     steps, values = scalars.curve(self.metric)
                 except ValueError as error:
                     raise ValueError(f"{label}: {error}") from None
+                values = np.where(np.isfinite(values), values, np.nan)  # as in the pictures
                 mean, _ = confidence_band(smooth(values, self.smoothing))
                 curves[label], last = (steps, mean), f"{mean[-1]:.3f}"
             said.append((label, f"{last:>7}  {run.told()}"))
         height = max(8, min(_MOST_HIGH, console.height - len(seen) - 3))
-        if all(steps.size == 0 for steps, _ in curves.values()):
-            drawn = [Text("nothing to draw yet: no episode has ended", style="dim")]
+        if not any(np.isfinite(mean).any() for _, mean in curves.values()):
+            drawn = [Text(f"nothing to draw yet: no finite {self.metric}", style="dim")]
         else:
             drawn = plot(curves, width=min(_MOST_WIDE, console.width - 1), height=height)
-        return [title, *drawn, *legend(said)]
+        return [title, *drawn, *legend(said, console.width)]

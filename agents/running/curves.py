@@ -2,7 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ _LABELS = {
 _WIDTH, _HEIGHT = 7.0, 4.2  # of a picture, or of each environment's part of it, in inches
 _INSIDE = 6  # more lines leave no corner free for their names
 _BESIDE = 3.0  # inches that a part is wider where names stand beside it
+_ENTRY, _LINE = 0.21, 0.17  # inches of a name among the names, and of each line more
 _NAME, _TITLE = 48, 64  # characters of a line, which a longer name or title is broken into
 
 
@@ -73,7 +74,8 @@ def learning_curve(
         outlines = {label: about for group in groups.values() for label, about in group.items()}
         groups = {"": {label: outlines[label] for label in runs}}
     beside = any(len(outlines) > _INSIDE for outlines in groups.values())
-    figure = new_figure((_WIDTH + _BESIDE * beside) * len(groups), _HEIGHT)
+    height = max(_height(outlines) if beside else _HEIGHT for outlines in groups.values())
+    figure = new_figure((_WIDTH + _BESIDE * beside) * len(groups), height)
     parts = figure.subplots(1, len(groups), squeeze=False)[0]
     looks = {label: look(number) for number, label in enumerate(runs)}
     for axes, outlines in zip(parts, groups.values(), strict=True):
@@ -85,9 +87,25 @@ def learning_curve(
         _decorate(axes, metric, above if title is None or len(groups) > 1 else title, drawn)
     if title and len(groups) > 1:
         figure.suptitle(title, fontsize=13)
+    write_figure(figure, path)
+
+
+def write_figure(figure: Figure, path: str | Path) -> None:
+    """Write a picture whole or not at all, of the kind that its name ends in; else a PNG."""
     picture = io.BytesIO()
     figure.savefig(picture, format=Path(path).suffix.removeprefix(".") or "png")
     write_whole(path, picture.getvalue())
+
+
+def _height(labels: Iterable[str]) -> float:
+    """The height of a part beside which the names of all runs have room."""
+    lines = [as_it_is(_name(label, 10), _NAME).count("\n") for label in labels]
+    return max(_HEIGHT, _ENTRY * (len(lines) + 3) + _LINE * sum(lines))
+
+
+def _name(label: str, seeds: int) -> str:
+    # matplotlib hides the names that begin with a line.
+    return f"{' ' * label.startswith('_')}{label} ({seeds} seed{'s' * (seeds > 1)})"
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -131,11 +149,9 @@ def _draw(
     values = smooth(values, max(1, len(steps) // 50) if smoothing is None else smoothing)
     mean, low, high = spread(values)
     count = values.shape[1]
-    # matplotlib hides the names that begin with a line.
-    shown_label = " " * label.startswith("_") + label
-    name = f"{shown_label} ({f'{count} seeds' if count > 1 else '1 seed'})"
+    name = as_it_is(_name(label, count), _NAME)
     marker = "o" if len(steps) == 1 else None
-    axes.plot(steps, mean, linewidth=2, label=_as_it_is(name, _NAME), marker=marker, **shown)
+    axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
     if count > 1:
         axes.fill_between(steps, low, high, color=shown["color"], alpha=0.2, linewidth=0)
     return count, float(np.nanmin(values)), float(np.nanmax(values))
@@ -168,9 +184,9 @@ def _decorate(
         title_fontsize=9,
         alignment="left",
     )
-    axes.set_title(_as_it_is(title, _TITLE), fontsize=12)
+    axes.set_title(as_it_is(title, _TITLE), fontsize=12)
 
 
-def _as_it_is(text: str, width: int) -> str:
+def as_it_is(text: str, width: int) -> str:
     """A text in lines for matplotlib, which reads what stands between dollars as a formula."""
     return textwrap.fill(text, width, replace_whitespace=False).replace("$", r"\$")

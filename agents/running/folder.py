@@ -9,7 +9,8 @@ from filelock import FileLock, Timeout
 from agents.running.files import temporary_name
 
 CHECKPOINT, CONFIG, PICTURE = "checkpoint.eqx", "config.json", "learning_curve.png"
-TENSORBOARD, RUN_ID, LOCK, SHARDS = "tensorboard", "run_id", ".lock", "shards"
+TENSORBOARD, RUN_ID, TRACKED = "tensorboard", "run_id", "tracked_steps"
+LOCK, SHARDS = ".lock", "shards"
 
 
 class RunFolderError(ValueError):

@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.running.events import means_over_seeds
 from agents.running.files import write_whole
-from agents.running.folder import RUN_ID
+from agents.running.folder import RUN_ID, TRACKED
 
 Tracker = Literal["wandb", "trackio"]
 
@@ -36,9 +36,14 @@ class Tracking:
         self._tracker, self._project = tracker, project
         self._package = None if tracker is None else _package(tracker)
         self._run: _AbstractRun | None = None
+        self._sent = 0
 
     def begin(self, folder: Path, config: Mapping[str, Any]) -> None:
-        """Begin the run there, or go on with the one that the folder's file `run_id` names."""
+        """Begin the run there, or go on with the one that the folder's file `run_id` names.
+
+        What a run that was killed had sent of steps after its checkpoint is not sent again: the
+        file `tracked_steps` tells up to where that is.
+        """
         if self._tracker is None:
             return
         kind, identity = _KINDS[self._tracker], _identity(folder)
@@ -47,6 +52,8 @@ class Tracking:
         def begin() -> None:
             self._run = kind(self._package, self._project, name, identity, folder, config)
 
+        if (sent := folder / TRACKED).exists():
+            self._sent = int(sent.read_text() or 0)
         self._surviving(begin)
 
     def write(self, env_steps: int, metrics: Mapping[str, np.ndarray], **shared: float) -> None:
@@ -59,10 +66,15 @@ class Tracking:
         - `shared`: scalars of the run as a whole, such as its speed.
         """
         run = self._run
-        if run is not None:
+        if run is not None and env_steps > self._sent:
             scalars = means_over_seeds(metrics) | shared
             finite = {name: float(x) for name, x in scalars.items() if np.isfinite(x)}
-            self._surviving(lambda: run.log(finite, env_steps))
+
+            def log() -> None:
+                run.log(finite, env_steps)
+                (self._folder / TRACKED).write_text(f"{env_steps}\n")
+
+            self._surviving(log)
 
     def close(self, *, failed: bool = False) -> None:
         """End the run there; `failed` says that the training has not come to its end."""

@@ -191,6 +191,17 @@ def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
     assert curves.width > 5 * drawn[0].dpi
 
 
+@pytest.mark.parametrize(("count", "words"), [(25, "a"), (10, "learning_rate=0.0003," * 6)])
+def test_as_many_names_as_there_are_have_room(tmp_path, drawn, count, words):
+    folder = write_run(tmp_path / "a", seeds=1)
+    learning_curve({f"{words} {n}": folder for n in range(count)}, tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    names, picture = axes.get_legend().get_window_extent(), drawn[0].bbox
+    assert picture.y0 <= names.y0
+    assert names.y1 <= picture.y1
+    assert names.x1 <= picture.x1
+
+
 def test_a_long_name_and_a_long_title_stay_in_the_picture(tmp_path, drawn):
     folder = write_run(tmp_path / "a", seeds=1)
     name, title = "learning_rate=3e-4,memory=" + 14 * "gru$lstm-", 14 * "one of many "

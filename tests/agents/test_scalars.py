@@ -218,6 +218,17 @@ def test_a_tracker_gets_the_configuration_and_the_means_and_goes_on(name, tmp_pa
     assert sent == expected
 
 
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_what_a_killed_run_had_sent_is_not_sent_again(name, tmp_path, monkeypatch):
+    sent = install_tracker(monkeypatch, name)
+    for steps in ((100, 200, 300), (200, 300, 400)):
+        tracking = Tracking(name, "memories")
+        tracking.begin(tmp_path, {})
+        for step in steps:
+            tracking.write(step, {"return": numbers(1)})
+    assert [call[2] for call in sent if call[0] == "log"] == [100, 200, 300, 400]
+
+
 @pytest.mark.parametrize("broken", ["init", "log", "finish"])
 def test_a_tracker_that_fails_is_told_once_and_left(broken, tmp_path, monkeypatch):
     sent = install_tracker(monkeypatch, "wandb", broken)

@@ -114,6 +114,31 @@ def test_what_there_is_is_drawn_once(tmp_path, capsys):
     ]
 
 
+def test_a_long_name_leaves_room_for_what_is_said(tmp_path, capsys):
+    name = "memory=rtu,learning_rate=0.0003,gradient=rtrl,segment=8,env=RepeatPreviousEasy"
+    runs = [make_run(tmp_path / name, 4), make_run(tmp_path / "other", 3)]
+    assert main(["watch", *map(str, runs), "--once"]) == 0
+    long, short = capsys.readouterr().out.rstrip().splitlines()[-2:]
+    assert len(long) <= 80
+    assert re.fullmatch(r"━━ memory=\S+…\S+Easy +4\.500  400 of 400 steps, 100 %, complete", long)
+    assert re.fullmatch(r"━━ other +3\.500  300 of 400 steps, 75 %, stopped", short)
+
+
+def test_a_mean_that_is_finite_nowhere_ends_nothing(tmp_path, capsys):
+    folder = make_run(tmp_path / "a", 0)
+    log = ScalarLog(folder / "scalars.csv", ["return"], seeds=2)
+    log.write(1, 100, {"return": np.array([np.inf, 1.0])})
+    log.write(2, 200, {"return": np.array([np.inf, 2.0])})
+    log.close()
+    assert main(["watch", str(folder), "--once"]) == 0
+    assert "2.000" in capsys.readouterr().out
+    log = ScalarLog(folder / "scalars.csv", ["return"], seeds=2)
+    log.write(1, 100, {"return": np.array([np.inf, np.inf])})
+    log.close()
+    assert main(["watch", str(folder), "--once"]) == 0
+    assert "nothing to draw yet: no finite return" in capsys.readouterr().out
+
+
 def test_a_run_is_watched_until_its_writer_ends(tmp_path, capsys):
     folder = make_run(tmp_path / "a", 3)
     let_go = threading.Event()

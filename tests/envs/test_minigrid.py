@@ -195,13 +195,44 @@ def test_an_oracle_gets_the_reward(name, best):
         assert not reward[i, :last].any()
 
 
+def by_loop(clear):
+    """MiniGrid's own order: row by row, in each to the right and to the left."""
+    side = len(clear)
+    seen = np.zeros((side, side), bool)
+    seen[side // 2, side - 1] = True
+    for row in reversed(range(side)):
+        for columns, to in ((range(side - 1), 1), (range(side - 1, 0, -1), -1)):
+            for column in columns:
+                if seen[column, row] and clear[column, row]:
+                    seen[column + to, row] = True
+                    if row:
+                        seen[[column, column + to], row - 1] = True
+    return seen
+
+
+@pytest.mark.parametrize("side", [3, 7, 15, 31])
+def test_sight_spreads_as_in_the_loop(side):
+    rng = np.random.default_rng(side)
+    share = rng.uniform(0.4, 1, size=(200, 1, 1))
+    clear = rng.random((200, side, side)) < share
+    found = jax.jit(jax.vmap(tiles._visible))(jnp.asarray(clear))
+    np.testing.assert_array_equal(found, [by_loop(view) for view in clear])
+    assert 0.1 < found.mean() < 0.9
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: envs.MiniGridMemory(view=4), r"`view` \(=4\) must be odd and at least 3\."),
+        (
+            lambda: envs.MiniGridMemory(view=4),
+            r"`view` \(=4\) must be odd and at least 3, at most 31\.",
+        ),
         (lambda: envs.MiniGridMemory(size=6), r"`size` \(=6\) must be odd and at least 7\."),
         (lambda: envs.RedBlueDoors(size=7), r"`size` \(=7\) must be even and at least 4\."),
-        (lambda: envs.RedBlueDoors(view=1), r"`view` \(=1\) must be odd and at least 3\."),
+        (
+            lambda: envs.RedBlueDoors(view=1),
+            r"`view` \(=1\) must be odd and at least 3, at most 31\.",
+        ),
     ],
 )
 def test_values_that_break_a_rule(make, message):

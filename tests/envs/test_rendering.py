@@ -227,6 +227,17 @@ def test_a_gif_reads_back(tmp_path):
             0.1,
             r"`fps` \(=0.1\) must be higher: 66 equal frames in a row are .* at most 655 s",
         ),
+        (
+            [np.broadcast_to(np.uint8(0), (1, 2**16, 3))],
+            5,
+            r"`frames` \(of shape \(1, 65536, 3\)\) must have sides of at most 65535 pixels",
+        ),
+        (
+            # Of 1000/28 milliseconds, which are rounded up to 36.
+            [*_frames(1, (1, 1)), *[_frames(2, (1, 1))[1]] * 18_339],
+            28,
+            r"`fps` \(=28\) must be higher: 18339 equal frames",
+        ),
         ([np.zeros((6, 8), np.uint8)], 5, r"shape \(6, 8\) and type uint8\) must have shape"),
     ],
 )

@@ -22,7 +22,16 @@ class BaseEnvironment(Environment[Any, EnvParams]):
         - `observations`: the space of observations.
         - `actions`: the space of actions.
         - `limit`: the default time limit, in steps.
+
+        **Raises:**
+
+        `ValueError` for a limit beyond 32 bits, in which steps are counted.
         """
+        if limit >= 2**31:
+            raise ValueError(
+                f"the time limit (={limit} steps) that follows from the options of "
+                f"{type(self).__name__} must be below 2^31."
+            )
         super().__init__()
         # gymnax's abstract space lacks what all of its spaces have.
         self._observations: Any = observations

@@ -42,6 +42,7 @@ _CODES = (
 )
 _COUNTS = (11, 6, 3)  # how many objects, colors and states MiniGrid has
 
+_MOST_SEEN = 31  # cells of a row of the view, for which a number has a bit each
 _X_STEP, _Y_STEP = (1, 0, -1, 0), (0, 1, 0, -1)  # by direction: right, down, left, up
 
 
@@ -61,12 +62,12 @@ class MiniGrid(Hides, BaseEnvironment):
         """**Arguments:**
 
         - `size`: side of the map; checked by the environment.
-        - `view`: side of the square that is seen; odd and at least 3.
+        - `view`: side of the square that is seen; odd, 3 to 31.
         - `steps_per_cell`: the default time limit, divided by `size` squared.
         """
         self.size, self.view = size, view
-        if self.view < 3 or self.view % 2 == 0:
-            raise ValueError(f"`view` (={view}) must be odd and at least 3.")
+        if not 3 <= self.view <= _MOST_SEEN or self.view % 2 == 0:
+            raise ValueError(f"`view` (={view}) must be odd and at least 3, at most {_MOST_SEEN}.")
         super().__init__(
             observations=MultiDiscrete(_COUNTS * self.view**2),
             actions=spaces.Discrete(7),
@@ -164,15 +165,23 @@ def _visible(clear: Bool[Array, "view view"]) -> Bool[Array, "view view"]:
     the cell ahead of the neighbor.
     """
     side = clear.shape[0]
-    seen = [[jnp.bool_(False)] * side for _ in range(side)]
-    seen[side // 2][side - 1] = jnp.bool_(True)
+    # A row is a number with a bit for each column, and sight runs through a row by doubling.
+    columns = jnp.arange(side, dtype=jnp.uint32)
+    rows = jnp.sum(clear.astype(jnp.uint32) << columns[:, None], axis=0, dtype=jnp.uint32)
+    every = jnp.uint32(2**side - 1)
+    seen, shown = [], jnp.uint32(2 ** (side // 2))
     for row in reversed(range(side)):
-        rightwards = [(column, column + 1) for column in range(side - 1)]
-        leftwards = [(column, column - 1) for column in reversed(range(1, side))]
-        for column, neighbor in rightwards + leftwards:
-            through = seen[column][row] & clear[column, row]
-            seen[neighbor][row] = seen[neighbor][row] | through
-            if row:
-                for shown in (column, neighbor):
-                    seen[shown][row - 1] = seen[shown][row - 1] | through
-    return jnp.stack([jnp.stack(column) for column in seen])
+        in_front = jnp.uint32(0)
+        # What is last in a direction has no neighbor there, and shows nothing in front of it.
+        for shift, others in ((jnp.left_shift, every >> 1), (jnp.right_shift, every - 1)):
+            through, steps = shift(rows[row], jnp.uint32(1)), 1
+            while steps < side:
+                shown = shown | (through & shift(shown, jnp.uint32(steps)))
+                through, steps = through & shift(through, jnp.uint32(steps)), 2 * steps
+            shown = shown & every
+            lit = shown & rows[row] & others
+            in_front = in_front | lit | shift(lit, jnp.uint32(1))
+        seen.append(shown)
+        shown = in_front
+    found = jnp.stack(seen[::-1])[None] >> columns[:, None]
+    return (found & jnp.uint32(1)).astype(bool)

@@ -49,7 +49,7 @@ class MiniGridMemory(MiniGrid):
         """**Arguments:**
 
         - `size`: side of the map; odd and at least 7.
-        - `view`: side of the square that is seen; odd and at least 3.
+        - `view`: side of the square that is seen; odd, 3 to 31.
         """
         super().__init__(size, view, steps_per_cell=5)
         if self.size < 7 or self.size % 2 == 0:

@@ -60,7 +60,7 @@ class RedBlueDoors(MiniGrid):
         """**Arguments:**
 
         - `size`: side of the room with its walls; even and at least 4.
-        - `view`: side of the square that is seen; odd and at least 3.
+        - `view`: side of the square that is seen; odd, 3 to 31.
         """
         super().__init__(size, view, steps_per_cell=20)
         if self.size < 4 or self.size % 2:

@@ -11,7 +11,8 @@ import numpy as np
 from PIL import Image
 
 _MOST_FPS = 50  # viewers show faster ones slowly
-_LONGEST = 655  # seconds of one picture: 16 bits of hundredths
+_LONGEST = 655_350  # milliseconds of one picture: 16 bits of hundredths of a second
+_WIDEST = 2**16 - 1  # pixels
 
 
 def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int = 5.0) -> None:
@@ -30,8 +31,7 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
 
     `ValueError` if the frames or `fps` break their rule; `OSError` if the file cannot be written.
     """
-    if not 0.1 <= fps <= _MOST_FPS:
-        raise ValueError(f"`fps` (={fps}) must be from 0.1 to {_MOST_FPS}.")
+    check_fps(fps)
     if not len(frames):
         raise ValueError("`frames` must hold at least one frame.")
     shape = np.shape(frames[0])
@@ -46,10 +46,16 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
                 f"`frames[{number}]` (of shape {frame.shape}) must have the first one's shape "
                 f"(={shape})."
             )
-    if len(frames) / fps > _LONGEST and (longest := _most_in_a_row(frames)) / fps > _LONGEST:
+    if max(shape) > _WIDEST:
+        raise ValueError(
+            f"`frames` (of shape {shape}) must have sides of at most {_WIDEST} pixels: "
+            "a GIF counts no more."
+        )
+    time = round(1000 / fps)
+    if len(frames) * time > _LONGEST and (longest := _most_in_a_row(frames)) * time > _LONGEST:
         raise ValueError(
             f"`fps` (={fps}) must be higher: {longest} equal frames in a row are shown as one, "
-            f"which a GIF does for at most {_LONGEST} s."
+            f"which a GIF does for at most {_LONGEST / 1000:.0f} s."
         )
     first, *others = (Image.fromarray(np.ascontiguousarray(frame)) for frame in frames)
     with whole(path) as unfinished:
@@ -58,9 +64,15 @@ def save_gif(frames: Sequence[np.ndarray], path: str | Path, *, fps: float | int
             format="GIF",
             save_all=True,
             append_images=others,
-            duration=round(1000 / fps),
+            duration=time,
             loop=0,
         )
+
+
+def check_fps(fps: float | int) -> None:
+    """Raise `ValueError` for what are no frames per second of a GIF."""
+    if not 0.1 <= fps <= _MOST_FPS:
+        raise ValueError(f"`fps` (={fps}) must be from 0.1 to {_MOST_FPS}.")
 
 
 def _most_in_a_row(frames: Sequence[np.ndarray]) -> int:

@@ -318,6 +318,16 @@ def test_sensitivities_are_drawn(tmp_path):
         draw_sensitivity({})
 
 
+def test_names_with_signs_of_formulas_are_drawn_as_they_are(tmp_path):
+    values = {"cost $5 and $6": np.ones(3), "memory_$x_$": np.ones(3), "_hidden": np.ones(3)}
+    figure = draw_sensitivity(values, tmp_path / "a", title="$x_$")
+    texts = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
+    assert [text.replace("\\$", "$").strip() for text in texts] == [
+        f"{name}: 3 for 90%" for name in values
+    ]
+    assert imread(tmp_path / "a", format="png").shape == (600, 1500, 4)
+
+
 @pytest.mark.slow
 def test_traces_are_drawn(tmp_path):
     cells = [zoo.FFM(2, 2, traces=3, contexts=2, key=jax.random.key(0))] * 2

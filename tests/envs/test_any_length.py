@@ -183,6 +183,13 @@ def test_returns_that_are_known_of_the_others():
         ("memory_chain", {"bits": 11}, r"`bits` \(=11\) must be a whole number from 1 to 10\."),
         ("mortar_mayhem", {"length": 0}, r"`length` \(=0\) must be a whole number of at least 1\."),
         ("mortar_mayhem", {"size": 4}, r"`size` \(=4\) must be odd, so that there is a middle\."),
+        (
+            "memory_chain",
+            {"length": 2**31 - 1},
+            r"time limit \(=\d+ steps\) .* MemoryChain .*2\^31",
+        ),
+        ("mystery_path", {"length": 2000, "rows": 2000}, r"of MysteryPath must be below 2\^31\."),
+        ("t_maze", {"length": 2**31 // 10}, r"time limit \(=2147483650 steps\) that follows from"),
         ("mystery_path", {"rows": 1}, r"`rows` \(=1\) must be a whole number of at least 2\."),
     ],
 )

@@ -172,7 +172,7 @@ def _decorate(
     kinds = ["95 % confidence band"] * (max(counts) > 2) + ["range of two seeds"] * (2 in counts)
     # "best" by name: as a default it warns on a machine that takes a second to find it.
     place: dict[str, Any] = {"loc": "best"}
-    if len(drawn) > _INSIDE:
+    if beside := len(drawn) > _INSIDE:
         place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
     axes.legend(
         **place,
@@ -184,7 +184,7 @@ def _decorate(
         title_fontsize=9,
         alignment="left",
     )
-    axes.set_title(as_it_is(title, _TITLE), fontsize=12)
+    axes.set_title(as_it_is(title, _NAME if beside else _TITLE), fontsize=12)
 
 
 def as_it_is(text: str, width: int) -> str:

@@ -194,9 +194,11 @@ def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
 @pytest.mark.parametrize(("count", "words"), [(25, "a"), (10, "learning_rate=0.0003," * 6)])
 def test_as_many_names_as_there_are_have_room(tmp_path, drawn, count, words):
     folder = write_run(tmp_path / "a", seeds=1)
-    learning_curve({f"{words} {n}": folder for n in range(count)}, tmp_path / "a.png")
+    title = 6 * "one of many "
+    learning_curve({f"{words} {n}": folder for n in range(count)}, tmp_path / "a.png", title=title)
     (axes,) = drawn[0].axes
     names, picture = axes.get_legend().get_window_extent(), drawn[0].bbox
+    assert axes.title.get_window_extent().x1 <= names.x0
     assert picture.y0 <= names.y0
     assert names.y1 <= picture.y1
     assert names.x1 <= picture.x1

@@ -13,6 +13,7 @@ from agents import envs
 from agents.envs import wrappers
 from agents.envs.core.hidden import Hides
 from agents.envs.registry import OWN
+from agents.envs.rendering.canvas import BLUE
 from tests.cases import slow_but
 from tests.envs import fake_packages
 from tests.envs.cases import CASES
@@ -191,6 +192,30 @@ def test_a_planes_color_is_its_own():
     half = HEADER + 5 * 24
     assert (masked[HEADER:half] != whole[HEADER:half]).any()  # the bricks
     np.testing.assert_array_equal(masked[half:], whole[half:])
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "places"),
+    [
+        ("t_maze", "position", (0, 1, 19, 20, 1500, 2985, 3000)),
+        ("mystery_path", "column", (0, 1, 19, 20, 1500, 2985, 3000)),
+    ],
+)
+def test_of_a_long_way_the_part_around_the_agent_is_drawn(name, place, places):
+    env, params = envs.make(name, length=3000)
+    observation, state = env.reset(jax.random.key(0), params)
+    shapes = set()
+    for at in places:
+        state = state.replace(**{place: np.int32(at)})
+        picture = envs.render(env, params, state, observation=observation)
+        shapes.add(picture.shape)
+        blue = (picture == BLUE).all(-1).any(0).nonzero()[0]
+        assert blue.size > 5
+        # In the middle of the way it is in the middle of the picture.
+        if at == 1500:
+            assert abs(blue.mean() / picture.shape[1] - 0.5) < 0.05
+    (shape,) = shapes
+    assert shape[1] < 50 * shape[0]
 
 
 def _frames(count, size=(6, 8)):

@@ -96,24 +96,37 @@ def _trace(env: Any, params: Any, state: Any, observation: Any, scale: int) -> n
     return canvas.pixels()
 
 
+_MOST_CELLS = 40  # of a corridor or a path that a picture shows
+
+
+def _part(cells: int, at: int) -> tuple[int, int]:
+    """Where the part of a long row begins that is drawn, around a cell, and how long it is."""
+    shown = min(cells, _MOST_CELLS)
+    return min(max(0, at - shown // 2), cells - shown), shown
+
+
 @draw.register(TMaze)
 def _t_maze(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
-    end, north = env.length, bool(state.goal_north)
-    canvas = Canvas(end + 3, 5, scale, title(env, state))
-    canvas.box(0, 0, end + 3, 5, WALL)
-    canvas.box(1, 2, end + 1, 1, PAPER)
-    canvas.box(1 + end, 1, 1, 3, PAPER)
+    north, position = bool(state.goal_north), int(state.position)
+    first, shown = _part(env.length + 3, 1 + position)
+    start, end = 1 - first, 1 + env.length - first
+    canvas = Canvas(shown, 5, scale, title(env, state))
+    canvas.box(0, 0, shown, 5, WALL)
+    canvas.box(max(0, start), 2, min(end + 1, shown) - max(0, start), 1, PAPER)
     goal = 1 if north else 3
-    canvas.box(1 + end, goal, 1, 1, faint(GREEN, 0.5))
-    position = int(state.position)
+    if end < shown:
+        canvas.box(end, 1, 1, 3, PAPER)
+        canvas.box(end, goal, 1, 1, faint(GREEN, 0.5))
     sign = ORANGE if position == 0 else faint(ORANGE)
     # An arrow to the goal's side, on the start's cell: seen from there only.
     tip, foot = (1.1, 1.8) if north else (3.9, 3.2)
-    canvas.polygon([(1.5, tip), (1.9, foot), (1.1, foot)], sign)
+    if start >= 0:
+        points = [(0.5, tip), (0.9, foot), (0.1, foot)]
+        canvas.polygon([(start + x, y) for x, y in points], sign)
     turned = bool(state.turned)
     if turned:
         canvas.text(1, 0.5, "turned", PAPER, 0.6, "l")
-    canvas.agent(2, 1 + position)
+    canvas.agent(2, start + position)
     return canvas.pixels()
 
 
@@ -161,11 +174,12 @@ def _mortar_mayhem(env: Any, params: Any, state: Any, observation: Any, scale: i
 def _mystery_path(env: Any, params: Any, state: Any, observation: Any, scale: int) -> np.ndarray:
     path, column = np.asarray(state.path), int(state.column)
     words = f"{int(state.falls)} of {env.most_falls} falls"
-    canvas = Canvas(max(9, env.length + 2), env.rows + 1, scale, title(env, state, words))
-    for row, place in np.ndindex(env.rows, env.length):
-        holds = path[place] == row
-        color = GREEN if holds and place < column else faint(GREEN) if holds else PALE
+    first, shown = _part(env.length, column - 1)
+    canvas = Canvas(max(9, shown + 2), env.rows + 1, scale, title(env, state, words))
+    for row, place in np.ndindex(env.rows, shown):
+        holds = path[first + place] == row
+        color = GREEN if holds and first + place < column else faint(GREEN) if holds else PALE
         canvas.box(1.5 + place, 0.5 + row, 0.9, 0.9, color, GRAY, 0.04)
     stands = 0.5 + (path[column - 1] if column else (env.rows - 1) / 2)
-    canvas.disc(0.95 + column, stands + 0.45, 0.3, BLUE)
+    canvas.disc(0.95 + column - first, stands + 0.45, 0.3, BLUE)
     return canvas.pixels()

@@ -1,6 +1,7 @@
 """Tables of the experiments' pages, from the results that are kept in the repository."""
 
 import functools
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -106,11 +107,21 @@ def figure(name: str) -> str:
             axes.plot(own, [place] * len(own), "o", color="C0", alpha=0.35, markersize=4)
             axes.plot([low, high], [place] * 2, color="C1")
             axes.plot(mean, place, "|", color="C1", markersize=12, markeredgewidth=2)
-        axes.set_title(environment, fontsize=10)
+        axes.set_title(_in_lines(environment, 72 // columns), fontsize=10)
         axes.set_xlabel(f"{experiment.metric}, {experiment.measure}")
         axes.set_yticks(range(len(variants)), variants)
     parts[0][0].set_ylim(len(variants) - 0.4, -0.6)
     return picture(fig, f"Scores of every variant of {name}: seeds, mean and interval.")
+
+
+def _in_lines(name: str, width: int) -> str:
+    """A name of words with a capital each, in lines of so many characters where it can be."""
+    lines = [""]
+    for word in re.findall(r"[A-Z]*[^A-Z]*", name):
+        if lines[-1] and len(lines[-1]) + len(word) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(lines)
 
 
 def _lines(experiment, rows) -> str:

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import rich.box
 import rich.console
 import rich.table
-import tyro
-from jax.experimental.compilation_cache import compilation_cache
+
+from benchmarks._command import check_folder
 
 Row = dict[str, Any]
 
@@ -63,15 +63,6 @@ class Measurement:
     temp_bytes: float
     argument_bytes: int
     output_bytes: int
-
-
-def command(run: Callable[[Any], Any], options: type, description: str | None) -> None:
-    """Run a benchmark with the options of the command line."""
-    # A user's folder of compiled programs would be read in place of compiling what is timed. JAX
-    # asks once whether it may, and has asked where importing has compiled something.
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()
-    run(tyro.cli(options, description=description))
 
 
 def measure(function: Callable, *arguments, budget: Budget | None = None) -> Measurement:
@@ -338,12 +329,6 @@ class Output:
         if self.json is not None:
             content = {"device": device(), **tables}
             self.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def check_folder(name: str, path: Path) -> None:
-    """Refuse, before anything is measured, a file whose folder there is not."""
-    if not path.parent.is_dir():
-        raise ValueError(f"`{name}` (={path}) must be in a folder that there is.")
 
 
 def _format(value: Any) -> str:

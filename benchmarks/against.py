@@ -25,7 +25,8 @@ from typing import Annotated
 
 import tyro
 
-from benchmarks._measure import QUICK, Output, Row, command, heading
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Output, Row, heading
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = Path(__file__).with_name("_programs.py")

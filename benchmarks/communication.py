@@ -18,7 +18,8 @@ import agents
 import zoo
 from agents.running.messages import collectives
 from agents.running.programs import Programs
-from benchmarks._measure import Output, Row, command, heading, tree_bytes
+from benchmarks._command import command
+from benchmarks._measure import Output, Row, heading, tree_bytes
 
 
 @dataclass(frozen=True)

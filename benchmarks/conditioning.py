@@ -16,7 +16,7 @@ import numpy as np
 
 import agents
 import zoo
-from benchmarks._measure import check_folder, command
+from benchmarks._command import check_folder, command
 from benchmarks._training import train_seeds
 
 # A learned phase that starts within half a radian per step.
@@ -92,8 +92,9 @@ def run(options: Options) -> dict[str, np.ndarray]:
     check_folder("out", options.out)
     known = options.out.read_text() if options.out.exists() else ""
     done = Counter((row, int(steps)) for row, steps, *_ in csv.reader(known.splitlines()[1:]))
-    for name in options.rows:
-        seeds = done[name, options.steps or ROWS[name].steps]
+    wanted = {name: options.steps or ROWS[name].steps for name in options.rows}
+    for name, steps in wanted.items():
+        seeds = done[name, steps]
         if seeds not in (0, options.seeds):
             raise ValueError(
                 f"`seeds` (={options.seeds}) must be as many as {options.out} has of {name!r}, "
@@ -104,8 +105,7 @@ def run(options: Options) -> dict[str, np.ndarray]:
         writer = csv.writer(file, lineterminator="\n")
         if not known:
             writer.writerow(["row", "steps", "seed", *(f"tenth {i}" for i in range(1, 11))])
-        for name in options.rows:
-            steps = options.steps or ROWS[name].steps
+        for name, steps in wanted.items():
             if done[name, steps]:
                 print(f"{name}, {steps:,} steps: in {options.out} already", flush=True)
                 continue

@@ -20,7 +20,8 @@ from jaxtyping import Array, Float
 
 import rtrl
 import zoo
-from benchmarks._measure import Output, Row, command
+from benchmarks._command import command
+from benchmarks._measure import Output, Row
 
 CELLS = {
     "rtu": {},

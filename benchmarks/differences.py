@@ -13,7 +13,8 @@ import jax
 import tyro
 
 from benchmarks import _differences_envs, _differences_memax, _differences_rules
-from benchmarks._measure import Output, Row, command
+from benchmarks._command import command
+from benchmarks._measure import Output, Row
 
 TABLES: dict[str, tuple[Callable[[], Row], ...]] = {
     "memax": _differences_memax.ROWS,

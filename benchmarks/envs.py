@@ -19,17 +19,8 @@ from gymnax.environments.environment import Environment
 
 from agents import envs
 from agents.envs.registry import OWN
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Measurement,
-    Output,
-    Row,
-    command,
-    compete,
-    heading,
-    ratio,
-)
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete, heading, ratio
 from benchmarks._packages import brax_program, package_of, steps_per_second
 
 

@@ -19,17 +19,8 @@ import tyro
 import rtrl
 import zoo
 from benchmarks import _online
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Output,
-    Row,
-    command,
-    compete,
-    heading,
-    ratio,
-    tree_bytes,
-)
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
 
 BASELINE = "BPTT"
 PLAIN = "8 real traces, written plainly"

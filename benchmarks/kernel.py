@@ -19,17 +19,8 @@ import jax.numpy as jnp
 import tyro
 
 from benchmarks import scans
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Output,
-    Row,
-    command,
-    compete,
-    copy,
-    heading,
-    tree_bytes,
-)
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, copy, heading, tree_bytes
 from benchmarks._measure import ratio as _ratio
 from scan.methods import kernel, tree
 

@@ -14,17 +14,8 @@ import jax.numpy as jnp
 import tyro
 
 import zoo
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Output,
-    Row,
-    command,
-    compete,
-    gradient,
-    heading,
-    ratio,
-)
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 import agents
 import zoo
-from benchmarks._measure import check_folder, command
+from benchmarks._command import check_folder, command
 from benchmarks._training import train_seeds
 
 

@@ -14,17 +14,8 @@ import tyro
 
 import scan
 import zoo
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Output,
-    Row,
-    command,
-    compete,
-    gradient,
-    heading,
-    ratio,
-)
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
 
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "rtu, tanh": ("rtu", {"nonlinear": True, "activation": "tanh"}),

@@ -14,7 +14,8 @@ import tyro
 
 import agents
 import zoo
-from benchmarks._measure import QUICK, Budget, Output, Row, command, compete, heading
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
 
 CHOICES: dict[str, agents.TBPTT | agents.RTRL | agents.BPTT] = {
     "BPTT": agents.BPTT(),

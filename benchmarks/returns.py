@@ -17,7 +17,8 @@ import numpy as np
 import tyro
 
 from agents.learning.returns import discounted_return, gae
-from benchmarks._measure import Output, Row, command
+from benchmarks._command import command
+from benchmarks._measure import Output, Row
 
 DISCOUNT, LAMBDA = 0.99, 0.95
 

@@ -26,18 +26,8 @@ from jaxtyping import Array
 
 import rtrl
 import zoo
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Output,
-    Row,
-    check_folder,
-    command,
-    compete,
-    heading,
-    ratio,
-    tree_bytes,
-)
+from benchmarks._command import check_folder, command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
 from benchmarks.depth import carried, truncated
 from zoo.kinds.choices import SENSITIVITIES
 from zoo.parts import Linear

@@ -21,17 +21,8 @@ import tyro
 
 import scan
 from benchmarks._alternatives import alternatives
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Measurement,
-    Output,
-    Row,
-    command,
-    compete,
-    copy,
-    heading,
-)
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete, copy, heading
 from benchmarks._measure import ratio as _ratio
 
 BASELINE = "lax.associative_scan"

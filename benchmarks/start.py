@@ -23,7 +23,8 @@ from pathlib import Path
 import psutil
 import tyro
 
-from benchmarks._measure import Output, Row, command, heading
+from benchmarks._command import command
+from benchmarks._measure import Output, Row, heading
 
 HELP = ("", "train", "evaluate", "play", "compare", "watch", "analyze", "envs", "cells")
 TRAIN = (

@@ -14,7 +14,8 @@ import tyro
 import agents
 import zoo
 from agents.algorithms.streaming_td import Learner, Memory, stream_of
-from benchmarks._measure import QUICK, Budget, Output, Row, command, compete, heading, tree_bytes
+from benchmarks._command import command
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, tree_bytes
 
 
 @dataclass(frozen=True)

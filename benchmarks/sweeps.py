@@ -19,7 +19,8 @@ from typing import Literal
 
 import tyro
 
-from benchmarks._measure import Output, Row, command
+from benchmarks._command import command
+from benchmarks._measure import Output, Row
 
 Engine = Literal["local", "ray"]
 

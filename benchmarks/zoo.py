@@ -15,13 +15,12 @@ import jax.numpy as jnp
 import tyro
 
 import zoo
+from benchmarks._command import check_folder, command
 from benchmarks._measure import (
     QUICK,
     Budget,
     Output,
     Row,
-    check_folder,
-    command,
     compete,
     gradient,
     heading,

@@ -18,7 +18,14 @@ from agents.analysis.sensitivity import (
     relative_sensitivity,
     value_memory_length,
 )
-from agents.running.curves import as_it_is, look, new_figure, style_axes, write_figure
+from agents.running.curves import (
+    as_it_is,
+    look,
+    name_of_a_line,
+    new_figure,
+    style_axes,
+    write_figure,
+)
 
 _TRAINING = "time of the training"
 
@@ -54,7 +61,7 @@ def draw_sensitivity(
         share, curve = relative_sensitivity(values), cumulative_sensitivity(values)
         length = value_memory_length(values, fraction)
         by_age.plot(np.arange(len(share)), share, linewidth=2, **look(number))
-        name = as_it_is(f"{' ' * label.startswith('_')}{label}: {length} for {fraction:.0%}", 60)
+        name = name_of_a_line(f"{label}: {length} for {fraction:.0%}", 60)
         cumulated.plot(np.arange(len(curve)), curve, linewidth=2, label=name, **look(number))
         cumulated.plot([length], [curve[length]], "o", color=look(number)["color"])
     if reward_memory_length is not None:

@@ -203,6 +203,7 @@ def _left(words: Sequence[str], out: Path) -> str:
     path = out / CHECKPOINT
     if not path.exists():
         return ": nothing was saved, the same command begins anew"
+    from agents.envs.registry import GYMNASIUM
     from agents.running.checkpoint import CheckpointError, progress_of, read_header
     from agents.running.errors import POLICY_IS_LEFT
 
@@ -212,5 +213,5 @@ def _left(words: Sequence[str], out: Path) -> str:
     except CheckpointError as error:
         return f". {error}"
     env = header.config.get("agent", {}).get("env", "")
-    on_the_host = isinstance(env, str) and env.startswith("gymnasium/")
+    on_the_host = isinstance(env, str) and env.startswith(GYMNASIUM)
     return f"{held} {POLICY_IS_LEFT}" if on_the_host else f"{held} To go on:\n{_again(words)}"

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from rich.text import Text
 
+from agents.cli.tables import LEAST_OF_A_NAME
+
 # A character of braille is two dots wide and four high; the bits of its dots, by row and column.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _BLANK = 0x2800
-_LEAST_OF_A_NAME = 12  # characters that are kept of a long one
 _COLORS = ("bright_blue", "bright_red", "bright_green", "bright_magenta", "bright_yellow", "cyan")
 
 
@@ -129,7 +130,7 @@ def legend(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
     stroke = "━━ "
     said = max((len(words) for _, words in rows), default=0)
     longest = max((len(name) for name, _ in rows), default=0)
-    room = min(longest, max(_LEAST_OF_A_NAME, width - len(stroke) - 2 - said))
+    room = min(longest, max(LEAST_OF_A_NAME, width - len(stroke) - 2 - said))
     return [
         Text.assemble((stroke, color(number)), f"{_cut(name, room):<{room}}  {words}", no_wrap=True)
         for number, (name, words) in enumerate(rows)

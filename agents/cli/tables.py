@@ -12,7 +12,7 @@ from rich.table import Table
 from agents.running.aggregates import OF_SEEDS, bootstrap
 from agents.running.statistics import spread
 
-_LEAST_OF_A_NAME = 12  # characters in a line, where a table of names and numbers is too wide
+LEAST_OF_A_NAME = 12  # characters in a line, where a table of names and numbers is too wide
 
 
 def table(
@@ -39,7 +39,7 @@ def fitted(rows: Table, console: Console) -> Table:
     """
     wide = Measurement.get(console, console.options.update(width=10_000), rows).maximum
     longest = max((cell_len(str(name)) for name in rows.columns[0].cells), default=0)
-    least = wide - max(0, longest - _LEAST_OF_A_NAME)
+    least = wide - max(0, longest - LEAST_OF_A_NAME)
     if least > console.width:
         rows.width = least
     return rows

@@ -36,7 +36,7 @@ Factory = Callable[..., Environment | tuple[Environment, EnvParams]]
 
 _REGISTERED: dict[str, Any] = {}  # what `register` was given
 
-_GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
+GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
 
 _OBJECT = "object"  # the key of a description of an environment that has no name
 
@@ -85,10 +85,10 @@ def register(name: Any, factory: Any) -> None:
     """
     if not isinstance(name, str):
         raise TypeError(f"`name` (={name!r}) must be text.")
-    if not re.fullmatch(r"[A-Za-z0-9][\w./-]*", name, re.ASCII) or name.startswith(_GYMNASIUM):
+    if not re.fullmatch(r"[A-Za-z0-9][\w./-]*", name, re.ASCII) or name.startswith(GYMNASIUM):
         raise ValueError(
             f"`name` (={name!r}) must be letters, digits and _ - . / with a letter or digit first, "
-            f"and must not begin with {_GYMNASIUM!r}."
+            f"and must not begin with {GYMNASIUM!r}."
         )
     if not callable(factory):
         raise TypeError(f"`factory` (={factory!r}) must be a class or function to call.")
@@ -212,8 +212,8 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
             if _observability(options.pop("observability", CHOICES[0])) == "full":
                 made = fully_observed(factory)
         return _build(name, made, inspect.signature(made), fixed, options, more)
-    if name.startswith(_GYMNASIUM):
-        return from_gymnasium(name.removeprefix(_GYMNASIUM), **options)
+    if name.startswith(GYMNASIUM):
+        return from_gymnasium(name.removeprefix(GYMNASIUM), **options)
     if name not in names():
         raise ValueError(_unknown(name))
     frames = frame_options(name)

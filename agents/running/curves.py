@@ -99,13 +99,12 @@ def write_figure(figure: Figure, path: str | Path) -> None:
 
 def _height(labels: Iterable[str]) -> float:
     """The height of a part beside which the names of all runs have room."""
-    lines = [as_it_is(_name(label, 10), _NAME).count("\n") for label in labels]
+    lines = [_name(label, 10).count("\n") for label in labels]
     return max(_HEIGHT, _ENTRY * (len(lines) + 3) + _LINE * sum(lines))
 
 
 def _name(label: str, seeds: int) -> str:
-    # matplotlib hides the names that begin with a line.
-    return f"{' ' * label.startswith('_')}{label} ({seeds} seed{'s' * (seeds > 1)})"
+    return name_of_a_line(f"{label} ({seeds} seed{'s' * (seeds > 1)})", _NAME)
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -149,9 +148,8 @@ def _draw(
     values = smooth(values, max(1, len(steps) // 50) if smoothing is None else smoothing)
     mean, low, high = spread(values)
     count = values.shape[1]
-    name = as_it_is(_name(label, count), _NAME)
     marker = "o" if len(steps) == 1 else None
-    axes.plot(steps, mean, linewidth=2, label=name, marker=marker, **shown)
+    axes.plot(steps, mean, linewidth=2, label=_name(label, count), marker=marker, **shown)
     if count > 1:
         axes.fill_between(steps, low, high, color=shown["color"], alpha=0.2, linewidth=0)
     return count, float(np.nanmin(values)), float(np.nanmax(values))
@@ -190,3 +188,8 @@ def _decorate(
 def as_it_is(text: str, width: int) -> str:
     """A text in lines for matplotlib, which reads what stands between dollars as a formula."""
     return textwrap.fill(text, width, replace_whitespace=False).replace("$", r"\$")
+
+
+def name_of_a_line(text: str, width: int) -> str:
+    """A name in lines for matplotlib's legend, which hides those that begin with a line."""
+    return as_it_is(" " * text.startswith("_") + text, width)

@@ -11,6 +11,7 @@ from agents.acting import Policy
 from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.envs import resolve
+from agents.envs.registry import GYMNASIUM
 from agents.running.checkpoint import CheckpointError, load, read_header, written_by
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
@@ -83,7 +84,7 @@ def _refuse_modules(env: Any, options: Any) -> None:
     """Refuse an environment that gymnasium would import a module for, whatever that does."""
     if not isinstance(env, str):
         resolve(env)  # of an object there is a description only: refused with what to do
-    if env.startswith("gymnasium/") and any(":" in text for text in _texts([env, options])):
+    if env.startswith(GYMNASIUM) and any(":" in text for text in _texts([env, options])):
         raise ValueError(
             f"it names an environment of a module ({shown(env)}), which loading does not import: "
             "give it as `env` if you trust it."

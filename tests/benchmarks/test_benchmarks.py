@@ -214,9 +214,9 @@ def test_no_folder_of_compiled_programs_is_read_or_written(tmp_path):
     kept = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
     kept |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     code = (
-        "import pathlib, sys; from benchmarks import _measure, returns\n"
+        "import pathlib, sys; from benchmarks import _command, returns\n"
         "for path in pathlib.Path(sys.argv.pop(1)).iterdir(): path.unlink()  # of importing\n"
-        "_measure.command(returns.run, returns.Options, None)"
+        "_command.command(returns.run, returns.Options, None)"
     )
     words = [sys.executable, "-c", code, str(tmp_path), "--quick"]
     subprocess.run(words, env={**os.environ, **kept}, check=True, capture_output=True)

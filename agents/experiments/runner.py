@@ -5,10 +5,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from agents.agent import AbstractAgent
 from agents.algorithms import configuration
+from agents.envs.wrappers.base import runs_on_the_host
 from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Scale, Settings
 from agents.experiments.results import RESULTS, Row, diverged_rows, rows_of, write_rows
@@ -60,8 +62,9 @@ def run(
 
     **Raises:**
 
-    `ValueError` for a scale or a variant that there is not, or variants where costs are measured,
-    all in one go; what an agent's settings raise, before any is trained; and what `complete` does.
+    `ValueError` for a scale, a variant or a metric that there is not, or variants where costs are
+    measured, all in one go; what an agent's settings raise, before any is trained; and what
+    `complete` does.
     """
     size, out = size_of(experiment, scale), Path(out)
     _check_variants(experiment, variants)
@@ -83,10 +86,15 @@ def run(
 
     rows: list[Row] = []
     variants_to_run = variants or tuple(experiment.variants)
+    # What is wrong is told before any training.
+    kinds: dict[type, AbstractAgent] = {}
     for variant, environment, tuned in itertools.product(
         variants_to_run, experiment.environments, experiment.candidates()
     ):
-        experiment.agent(environment, variant, tuned)  # what is wrong is told before any training
+        agent = experiment.agent(environment, variant, tuned)
+        kinds.setdefault(type(agent), agent)
+    for agent in kinds.values():
+        _check_metric(experiment, agent)
     for variant in variants_to_run:
         tuned = _tuned(experiment, variant, out, size.tuning_seeds, rows_for)
         for environment in experiment.environments:
@@ -127,6 +135,13 @@ def _check_variants(experiment: Experiment, variants: Sequence[str]) -> None:
         )
     for variant in variants:
         check_known("variants", variant, experiment.variants)
+
+
+def _check_metric(experiment: Experiment, agent: AbstractAgent) -> None:
+    if experiment.probe or runs_on_the_host(agent.environment[0]):
+        return
+    report = jax.eval_shape(lambda key: agent.iterate(agent.init(key=key))[1], jax.random.key(0))
+    check_known("metric", experiment.metric, sorted(report.scalars()))
 
 
 def check_known(name: str, label: str, known: Collection[str]) -> None:

@@ -133,6 +133,9 @@ def test_settings_that_are_wrong_are_told_before_anything_is_trained(tmp_path):
     with pytest.raises(TypeError, match="discont"):
         experiments.run(dataclasses.replace(TINY, variants=wrong, claims=()), tmp_path)
     assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=r"`metric` \(='retrun'\) must be one of .*return"):
+        experiments.run(dataclasses.replace(TINY, metric="retrun"), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("cut", [5, 20])

@@ -31,15 +31,20 @@ def run(
 
     **Raises:**
 
-    `ValueError` for an option that Ray does not have; `ConnectionError` if there is no cluster at
+    `ValueError` for an option that Ray does not have, a value that it does not take, or more than
+    a node of a cluster that does not grow has; `ConnectionError` if there is no cluster at
     `RAY_ADDRESS`.
     """
     import ray
 
     options = dict[str, Any]({"num_cpus": 1, **options})
-    task = ray.remote(**options)(execute)
-    _connect(None if workers is None else math.ceil(workers * options["num_cpus"]))
     try:
+        task = ray.remote(**options)(execute)
+    except TypeError as error:
+        raise ValueError(f"`engine_options`: {error}") from None
+    own = _connect(None if workers is None else math.ceil(workers * (options["num_cpus"] or 0)))
+    try:
+        _check_place(options, grows=not own)
         waiting, pending = list(reversed(jobs)), {}
         while waiting or pending:
             while waiting and len(pending) < (workers or len(jobs)):
@@ -60,20 +65,39 @@ def run(
         ray.shutdown()
 
 
-def _connect(cpus: int | None) -> None:
+def _connect(cpus: int | None) -> bool:
+    """Whether a cluster of our own was started."""
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
-        return
+        return False
     try:
         ray.init("auto", **quiet)
+        return False
     except ConnectionError:
         with warnings.catch_warnings():
             # JAX warns of every fork: here another program follows at once.
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
             ray.init(num_cpus=cpus, include_dashboard=False, **quiet)
+    return True
+
+
+def _check_place(options: Mapping[str, Any], grows: bool) -> None:
+    """Refuse what no node has, or warn where one may come that has it: Ray waits without a word."""
+    import ray
+
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for option, resource in (("num_cpus", "CPU"), ("num_gpus", "GPU"), ("memory", "memory")):
+        asked = options.get(option) or 0
+        most = max((node.get(resource, 0) for node in nodes), default=0)
+        if asked <= most:
+            continue
+        text = f"`engine_options` ask for {option}={asked}, and no node has more than {most:g}"
+        if not grows:
+            raise ValueError(f"{text}.")
+        warnings.warn(f"{text}: the runs wait until one is there that has.", stacklevel=2)
 
 
 def _outcome(job: Job, reference: Any) -> Outcome:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agents.cli import main
+from agents.sweeps.engines import ray
 from tests.agents.sweeps.processes import TABULAR, parent, said, same, sweep, trainings, until
 from tests.project import source
 
@@ -134,6 +135,34 @@ def test_what_slurm_refuses_is_one_line(tmp_path, capsys, submitit, monkeypatch)
     told = capsys.readouterr().err
     expected = "--engine (='slurm') cannot be used: sbatch: error: invalid partition specified\n"
     assert told.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_gpus": 1}, r"ask for num_gpus=1, and no node has more than 0"),
+        ({"num_cpus": 64}, r"ask for num_cpus=64, and no node has more than 2"),
+        ({"num_cpus": "many"}, r"`engine_options`: The type of keyword 'num_cpus' must be"),
+    ],
+)
+def test_ray_would_wait_forever_for_what_no_node_has(options, message, monkeypatch):
+    def init(*address, **settings):
+        if address and not there:
+            raise ConnectionError
+
+    there = False
+    package = importlib.import_module("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(package, "init", init)
+    monkeypatch.setattr(
+        package, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
+    )
+    with pytest.raises(ValueError, match=message):
+        next(ray.run([], None, options, lambda: False))
+    if "many" not in options.values():  # a cluster that is there may grow
+        there = True
+        with pytest.warns(match=message + ": the runs wait"):
+            assert not list(ray.run([], None, options, lambda: False))
 
 
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("slurm", "submitit")])

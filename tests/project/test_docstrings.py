@@ -1,5 +1,6 @@
 """What ruff's rules for missing docstrings cannot see: methods that may inherit theirs, exports."""
 
+import ast
 import importlib
 import inspect
 
@@ -60,3 +61,17 @@ def test_exports_exist_and_have_docstrings(package: str):
         value = getattr(module, name)
         if inspect.ismodule(value) or callable(value):
             assert inspect.getdoc(value), f"`{package}.{name}` has no docstring"
+
+
+@pytest.mark.parametrize("package", ["scan", "rtrl", "zoo", "zoo.parts", "zoo.proofs"])
+def test_what_a_package_imports_for_others_is_exported(package: str):
+    """`import x as x` is what makes a name public for type checkers, `__all__` for `import *`."""
+    module = importlib.import_module(package)
+    names = {
+        alias.name
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name and not alias.name.startswith("_")
+    }
+    assert names <= {*module.__all__}

@@ -3,12 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 import rtrl
-import scan
 from zoo.kinds import AbstractOuterProductCell
-from zoo.memory import State
 from zoo.parts import Linear, check_heads, check_sizes, linear_weights, rms_norm, step_biases
 from zoo.registry import register
 
@@ -84,6 +82,11 @@ class Mamba2(AbstractOuterProductCell):
             rows=(keys, *step), columns=self.value.reshape(self.heads, -1, self.inputs)
         )
 
+    @property
+    def decays_alike(self) -> bool:
+        """There is one time step for each head."""
+        return True
+
     def written(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array, Array]:
         """`(-Δ exp(a), Δ k, u)`."""
         keys, step, bias, a_log = parameters.rows
@@ -104,16 +107,6 @@ class Mamba2(AbstractOuterProductCell):
         u = jax.nn.silu(x @ self.value.T).reshape(self.heads, -1)
         o = (read + self.d[:, None] * u).ravel() * jax.nn.silu(self.gate(x))
         return self.output(self.g * rms_norm(o))
-
-    def scan_in_chunks(
-        self, state: State, xs: Array, begin: Bool[Array, " time"] | None
-    ) -> tuple[State, Array]:
-        log_decay, keys, values = self.written(self.recurrence_parameters(), xs)
-        # The same in all rows, which chunks are faster with than with a decay for each.
-        state, reads = scan.outer_products(
-            self.queries(xs), keys, values, state, log_decay[..., :1], begin
-        )
-        return state, jax.vmap(self.respond)(reads, xs)
 
 
 register("mamba2", Mamba2)

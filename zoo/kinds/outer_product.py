@@ -66,6 +66,15 @@ class AbstractOuterProductCell(AbstractTwoAxisCell):
         `y`, shape `[outputs]`.
         """
 
+    @property
+    def decays_alike(self) -> bool:
+        """Whether the rows of a head decay alike, though `written` has a decay for each.
+
+        A scan in chunks is faster with one decay; the sensitivity needs a copy for each row where
+        it comes from parameters of theirs. `False` by default.
+        """
+        return False
+
     def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(a, k vᵀ)`."""
         log_decay, keys, values = self.written(parameters, xs)
@@ -84,5 +93,7 @@ class AbstractOuterProductCell(AbstractTwoAxisCell):
         self, state: State, xs: Array, begin: Bool[Array, " time"] | None
     ) -> tuple[Any, Array]:
         log_decay, keys, values = self.written(self.recurrence_parameters(), xs)
+        if self.decays_alike and log_decay is not None:
+            log_decay = log_decay[..., :1]
         state, reads = scan.outer_products(self.queries(xs), keys, values, state, log_decay, begin)
         return state, jax.vmap(self.respond)(reads, xs)

@@ -30,6 +30,7 @@ class AgentState(eqx.Module):
     - `actors`: where acting stands; every leaf has a leading axis over environments.
     - `replay`: what was kept of the past; `None` for nothing.
     - `iteration`: iterations so far.
+    - `key`: for all randomness to come.
     """
 
     learner: PyTree

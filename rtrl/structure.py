@@ -182,8 +182,8 @@ def init(
 
     **Returns:**
 
-    The sensitivity: a tuple of pytrees like `parameters`, with zeros where `update` depends on a
-    parameter and `None` elsewhere.
+    The sensitivity, in the layout of the structure: for most a tuple of pytrees like `parameters`,
+    with zeros where `update` depends on a parameter and `None` elsewhere.
     """
     reached = reached_parameters(update, parameters, state, x)
     affected = eqx.filter(parameters, reached)

@@ -109,7 +109,7 @@ class R2AC(AbstractAgent):
     everything."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
-    weights once for each unit of the memory."""
+    weights once for each unit of the memory, see `zoo.Fronted`."""
     head_size: Size = 0
     """Width of the hidden layer of actor and critic; 0 for none."""
     previous_action: bool | None = None

@@ -155,7 +155,7 @@ class StreamingTD(AbstractAgent):
     """Width of the layer in front of the memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
-    weights once for each unit of the memory."""
+    weights once for each unit of the memory, see `zoo.Fronted`."""
     head_size: Size = 0
     """Width of the hidden layer behind the memory; 0 for a linear prediction."""
     sparsity: Share = 0.0

@@ -61,7 +61,7 @@ class AbstractStreaming(AbstractAgent):
     """Width of the layer in front of each memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
     """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
-    weights once for each unit of the memory."""
+    weights once for each unit of the memory, see `zoo.Fronted`."""
     head_size: Size = 128
     """Width of the hidden layers behind each memory; 0 for none."""
     head_layers: Size = 1

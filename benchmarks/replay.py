@@ -90,7 +90,7 @@ def rows_for(memory: str, options: Options, chosen: dict[str, Any], budget: Budg
     for name, dqn in choices.items():
         state = jax.jit(lambda key, dqn=dqn: dqn.init(key=key))(jax.random.key(0))
         act = jax.jit(dqn.iterate)
-        for _ in range(1 if options.quick else 20):  # until there are whole episodes
+        for _ in range(0 if options.quick else 20):  # until there are whole episodes
             state, _ = act(state)
         candidates[name] = (dqn.iterate, (state,))
     results = compete(candidates, budget=budget)

@@ -16,7 +16,7 @@ from tests.cases import slow_but
 _TASK = {"env": "t_maze", "env_options": {"length": 1, "max_steps_in_episode": 4}}
 _WORDS = "--env t_maze --env-options length=1 --env-options max_steps_in_episode=4 "
 # What the best agent without a memory gets in a T-maze, and the best with one.
-MEMORYLESS, BEST = 1.95, 4.0
+BEST = 4.0
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _dqn(name, sampling, first=False):
         name,
         agent,
         f"--algorithm dqn {_WORDS} {flags} --hidden 5 --sampling {sampling}",
-        solver=_dqn_solver(sampling),
+        solver=_dqn_solver(sampling) if sampling == "tape" else None,
         steps=16_000,
         first=first,
     )
@@ -307,7 +307,7 @@ def _streaming_q(name, rule, first=False):
         name,
         agent,
         f"--algorithm streaming_q {_WORDS} --hidden 5 {flags} --num-envs 2 --rule {rule}",
-        solver=_streaming_q_solver(rule),
+        solver=_streaming_q_solver(rule) if first else None,
         steps=12_000,
         first=first,
     )
@@ -367,17 +367,18 @@ CASES = [
     _ppo("ppo tbptt", agents.TBPTT(4), "--gradient tbptt --segment 4"),
     _ppo_in_full(),
     _ppo("ppo bptt", agents.BPTT(), "--gradient bptt"),
-    _r2ac("r2ac rtrl", "elstm", agents.RTRL(segment=None), "", first=True),
     _r2ac(
         "r2ac snap1",
         "felstm",
-        agents.RTRL(segment=4),
-        "--memory-options sensitivity=snap1 --segment 4",
+        agents.RTRL(segment=None),
+        "--memory-options sensitivity=snap1",
+        first=True,
         memory_options={"sensitivity": "snap1"},
     ),
+    _r2ac("r2ac rtrl", "elstm", agents.RTRL(segment=4), "--segment 4"),
     _pqn("pqn rtrl", agents.RTRL(4), "--gradient rtrl --segment 4", first=True),
-    _dqn("dqn tape", "tape", first=True),
-    _dqn("dqn burn_in", "burn_in"),
+    _dqn("dqn burn_in", "burn_in", first=True),
+    _dqn("dqn tape", "tape"),
     _actor_critic(agents.SAC, "tape"),
     _actor_critic(agents.TD3, "zero"),
     _tabular("sarsa", "sarsa", first=True),
@@ -408,11 +409,16 @@ CASES = [
 # does with one has quick tests of its own; the slow ones have all rows that carry something else
 # from one iteration to the next.
 QUICK = ["documented"]
-SAME_STATE = ("ppo bptt", "td tbptt", "streaming sarsa")
+SAME_STATE = ("ppo bptt", "ppo tbptt", "r2ac rtrl", "dqn tape", "td tbptt", "streaming sarsa")
 ROWS = slow_but(
     QUICK, [case for case in CASES if case.name not in SAME_STATE], lambda case: case.name
 )
 FIRST = slow_but(QUICK, [case for case in CASES if case.first], lambda case: case.name)
+
+
+def named(cases: list[AgentCase], *names: str) -> list:
+    """Rows by name, the quick one first among them."""
+    return slow_but(QUICK, [case for case in cases if case.name in names], lambda case: case.name)
 
 
 def words_of(case: AgentCase, command: str) -> list[str]:

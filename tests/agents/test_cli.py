@@ -140,13 +140,14 @@ def test_options_written_wrongly(texts, message):
         parse_options(texts, "--flag")
 
 
-def test_train_leaves_a_run_and_says_where(trained, capsys):
+def test_train_leaves_a_run(trained):
     config = json.loads((trained / "config.json").read_text())
     assert (config["algorithm"], config["agent"]["env"]) == ("ppo", "RepeatFirstEasy")
     assert (trained / "learning_curve.png").exists()
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced_once")
 def test_resuming_a_complete_run_reports_it_again(trained, capsys):
     assert main([*SMALL_TRAINING, str(trained), "--resume"]) == 0
     text = " ".join(capsys.readouterr().out.split())
@@ -349,6 +350,7 @@ def test_play_takes_another_environment_with_the_same_spaces(trained, tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced_once")
 def test_an_interrupt_prints_the_command_that_goes_on(
     trained, tmp_path, capsys, interrupt, monkeypatch
 ):

@@ -35,6 +35,8 @@ def test_the_program_calls_itself_what_it_was_called(called, name, monkeypatch, 
 def test_a_process_of_its_own_has_loops_compiled_whole(monkeypatch, capsys):
     whole = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=10000000"
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/x")
+    command = lambda out: out.print("done")  # noqa: E731
+    monkeypatch.setattr(sys.modules["agents.cli.main"], "parse_command", lambda words: command)
     assert main(["cells"]) == 0  # in a process of somebody else
     assert os.environ["XLA_FLAGS"] == "--xla_dump_to=/x"
     monkeypatch.setattr(sys, "argv", ["trace-zoo", "cells"])
@@ -43,7 +45,7 @@ def test_a_process_of_its_own_has_loops_compiled_whole(monkeypatch, capsys):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small=1")
     assert main() == 0
     assert os.environ["XLA_FLAGS"] == "--xla_backend_extra_options=xla_cpu_small=1"
-    assert "rtu" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("done") == 3
 
 
 @pytest.fixture

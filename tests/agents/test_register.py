@@ -99,6 +99,7 @@ OBJECTS = {"ppo": PPO, "tabular": agents.Tabular(env=Spans(), rollout_length=16)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced_once")
 @pytest.mark.parametrize("name", OBJECTS)
 def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_path, same_state):
     env, params = OBJECTS[name].environment

@@ -163,6 +163,7 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced_once")
 def test_a_run_that_is_killed_before_its_second_checkpoint_goes_on(tmp_path, monkeypatch):
     class Killed(BaseException):
         pass
@@ -183,6 +184,7 @@ def test_a_run_that_is_killed_before_its_second_checkpoint_goes_on(tmp_path, mon
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("traced_once")
 @pytest.mark.parametrize("devices", [None, 4])
 def test_a_run_resumes_from_either_kind_as_the_other(tmp_path, same_state, interrupt, devices):
     agent = dataclasses.replace(PPO, num_envs=4)

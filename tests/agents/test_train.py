@@ -228,8 +228,6 @@ def test_resuming_a_complete_run_changes_nothing(whole, copy, same_state):
     same_state(whole.state, again.state)
     assert (copy / "scalars.csv").read_bytes() == (whole.folder / "scalars.csv").read_bytes()
     np.testing.assert_array_equal(whole.metrics["loss"], again.metrics["loss"])
-    with pytest.raises(ValueError, match=r"`steps` \(=300\) is less than .* has done: 600"):
-        train(Walk(), copy, steps=300, resume=True)
 
 
 def test_divergence_names_iteration_step_seed_and_metric_and_keeps_the_checkpoint(tmp_path):
@@ -270,12 +268,6 @@ def hangup():
     before = signal.getsignal(signal.SIGHUP)
     yield lambda handler: signal.signal(signal.SIGHUP, handler)
     signal.signal(signal.SIGHUP, before)
-
-
-def test_the_end_of_the_terminal_stays_ignored_under_nohup(tmp_path, interrupt, hangup):
-    hangup(signal.SIG_IGN)
-    interrupt(2, signal.SIGHUP)
-    assert train(Walk(), tmp_path / "a").iterations == 6
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -626,6 +618,8 @@ def test_memory_does_not_grow_with_iterations(tmp_path, monkeypatch):
         blocks.append(sys.getallocatedblocks())
 
     monkeypatch.setattr(ScalarLog, "write", write_and_count)
+    gc.collect()
+    gc.freeze()  # collecting looks at what is new only
     train(Walk(), tmp_path / "run", steps=40_000, evaluate_every=0, log_every=50)
     assert len(arrays) == 8
     assert arrays[5:7] == arrays[3:5] == arrays[1:3]  # by turns, as checkpoints are written

@@ -527,7 +527,7 @@ def test_kills():
     """In a process of its own: forks must not have JAX's threads."""
     words = [sys.executable, "-W", "ignore", "-m", "benchmarks.kills"]
     done = subprocess.run(
-        [*words, "--kills", "3", "--chain", "2", "--writers", "1"],
+        [*words, "--kills", "2", "--chain", "2", "--writers", "1"],
         capture_output=True,
         text=True,
         timeout=600,

@@ -122,7 +122,8 @@ def test_a_run_without_a_picture_is_complete_where_there_is_nothing_to_draw(tmp_
 def test_a_run_that_cannot_go_on_is_refused_before_anything_begins(tmp_path, capsys, interrupt):
     words = [*WORDS.replace("t_maze", "gymnasium/CartPole-v1").split(), "--algorithm", "ppo"]
     words += ["--minibatches", "2", "--num-envs", "2", "--segment", "10", "--grid", "seed=0"]
-    words += ["--out", str(tmp_path)]
+    words += ["--hidden", "4", "--encoder-size", "4", "--head-size", "4"]
+    words += ["--evaluation-episodes", "2", "--out", str(tmp_path)]
     assert main(words) == 0
     (line,) = capsys.readouterr().out.splitlines()
     interrupt(1)

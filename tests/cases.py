@@ -45,6 +45,13 @@ def _retnet(inputs, hidden, *, key):
     return zoo.RetNet(inputs, hidden, heads=2 if hidden % 4 == 0 else 1, key=key)
 
 
+def _headed(name, **options):
+    """With two heads where they divide the width."""
+    return lambda inputs, hidden, *, key: zoo.get(
+        name, inputs=inputs, hidden=hidden, key=key, heads=2 - hidden % 2, **options
+    )
+
+
 def _positive(state):
     return jax.tree.map(np.abs, state)
 
@@ -106,7 +113,6 @@ CELLS = (
     CellCase("stack", _one_layer, diagonal=False, present=("norm",)),
     CellCase("fronted", _fronted, diagonal=False),
     CellCase("stack-exact", _with(_two_layers, credit="exact"), diagonal=False),
-    CellCase("real-gates", examples.RealGates),
     CellCase("complex-gates", examples.ComplexGates),
     CellCase("two-axes", examples.TwoAxes),
     CellCase("monoid", examples.Affine, diagonal=False),
@@ -116,12 +122,12 @@ CELLS = (
     CellCase("felstm", zoo.FeLSTM, diagonal=False),
     CellCase("ffm", _with(zoo.FFM, traces=3, contexts=2), diagonal=False),
     CellCase("ffm-hadamard", _with(zoo.FFM, traces=3, contexts=2, hadamard=True), diagonal=False),
-    CellCase("fwp", _with(zoo.FWP, keys=3), diagonal=False, growth=(1e5, 2)),
+    CellCase("fwp", _headed("fwp", keys=3), diagonal=False, growth=(1e5, 2)),
     CellCase("gtrxl", _with(zoo.GTrXL, window=3), diagonal=False, reachable=_finite),
     CellCase("indrnn", _with(zoo.IndRNN, activation="tanh")),
     CellCase(
         "linear_attention",
-        _with(zoo.LinearAttention, keys=3),
+        _headed("linear_attention", keys=3),
         diagonal=False,
         reachable=_positive,
     ),
@@ -147,9 +153,9 @@ CELLS = (
         variant=True,
     ),
     CellCase("delta_product", _named("delta_product", keys=3, gated=True), diagonal=False),
-    CellCase("dnc", _with(zoo.DNC, slots=3, word=2), diagonal=False, reachable=_weights),
+    CellCase("dnc", _with(zoo.DNC, slots=2, word=4), diagonal=False, reachable=_weights),
     CellCase("frame_stack", _named("frame_stack"), diagonal=False),
-    CellCase("gated_deltanet", _named("gated_deltanet", keys=3), diagonal=False),
+    CellCase("gated_deltanet", _headed("gated_deltanet", keys=3), diagonal=False),
     CellCase(
         "gated_linear_attention",
         lambda inputs, hidden, *, key: zoo.GatedLinearAttention(
@@ -165,7 +171,7 @@ CELLS = (
         ),
         diagonal=False,
     ),
-    CellCase("mlstm", _with(zoo.MLSTM, keys=3), diagonal=False),
+    CellCase("mlstm", _headed("mlstm", keys=3), diagonal=False),
     CellCase("positional_mlp", zoo.PositionalMLP, diagonal=False, reachable=_counted),
     CellCase("qrnn", _named("qrnn"), diagonal=False),
     CellCase("rwkv", _named("rwkv"), diagonal=False, reachable=_average),
@@ -213,7 +219,7 @@ KINDS = tuple(
     for case in CELLS
     if case.name
     in (
-        *("rtu", "rtu-nonlinear", "mingru", "gru", "ffm", "dnc", "monoid"),
+        *("rtu", "rtu-nonlinear", "mingru", "gru", "ffm", "lmu", "monoid"),
         *("transformer", "qrnn", "stack", "stack-exact"),
     )
 )

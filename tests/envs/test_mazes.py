@@ -126,7 +126,7 @@ def dead_ends(is_open):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "count"),
-    [(10, 1500), (18, 2000)],
+    [(10, 1500), (18, 700)],
 )
 def test_mazes_are_like_those_of_mazelib(size, count):
     ours, theirs = mazes(size, 20_000), popgym_mazes(size, count)

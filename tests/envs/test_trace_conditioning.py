@@ -10,7 +10,7 @@ import pytest
 from agents import envs
 from tests.cases import slow_but
 
-STEPS = 200_000
+STEPS = 100_000
 STREAMS = 2
 
 

@@ -141,8 +141,8 @@ def test_two_wrappers_draw_independently():
 )
 def test_bytes_are_of_the_type_that_the_space_says(wrap):
     env = wrap(Walk("bytes"))
-    observation, state = env.reset(jax.random.key(0))
-    later, *_, info = env.step(jax.random.key(1), state, 1)
+    observation, state = jax.eval_shape(env.reset, jax.random.key(0))
+    later, *_, info = jax.eval_shape(env.step, jax.random.key(1), state, 1)
     space = env.observation_space()
     for shown in (observation, later, info["final_observation"]):
         assert shown.shape == space.shape and shown.dtype == space.dtype

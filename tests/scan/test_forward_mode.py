@@ -66,10 +66,15 @@ def orders_of_linear(function, reverse, varies, is_complex):
 orders_of_the_loop = functools.cache(functools.partial(orders_of_linear, loop))
 
 
+# Every pair of values of the three; what all eight would add `test_linear` draws.
 @every_method
-@pytest.mark.parametrize("reverse", slow_but([False], [False, True]))
-@pytest.mark.parametrize("varies", slow_but([True], [False, True]))
-@pytest.mark.parametrize("is_complex", slow_but([True], [False, True]))
+@pytest.mark.parametrize(
+    ("is_complex", "varies", "reverse"),
+    slow_but(
+        [(True, True, False)],
+        [(True, True, False), (False, False, False), (True, False, True), (False, True, True)],
+    ),
+)
 def test_all_orders_of_linear_are_those_of_the_loop(method, reverse, varies, is_complex):
     solve = functools.partial(scan.linear, method=method)
     expected = orders_of_the_loop(reverse, varies, is_complex)
@@ -95,7 +100,7 @@ def test_jacobians_and_hessians_of_one_argument(wanted, method):
     assert_close(got, jacobians_of_the_loop(wanted))
 
 
-AXES = [(None, 0, 0, 0), (0, 1, None, None), (1, 2, 1, 1), (0, None, None, None), (None, 1, 0, 1)]
+AXES = [(0, 1, None, None), (1, 2, 1, 1), (0, None, None, None), (None, 1, 0, 1)]
 
 
 def orders_under_vmap(function, axes):
@@ -121,8 +126,9 @@ orders_of_loops = functools.cache(functools.partial(orders_under_vmap, loop))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("axes", slow_but([AXES[0]], AXES, several=False), ids=str)
-@every_method
+@pytest.mark.parametrize(
+    ("axes", "method"), [*((axes, "auto") for axes in AXES), (AXES[1], "associative")], ids=str
+)
 def test_under_vmap_in_any_position(axes, method):
     solve = functools.partial(scan.linear, method=method)
     assert_close(orders_under_vmap(solve, axes), orders_of_loops(axes))
@@ -195,8 +201,17 @@ orders_of_the_nonlinear_loop = functools.cache(functools.partial(orders_of_nonli
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
-@pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
+@pytest.mark.parametrize(
+    ("solve", "name", "platform"),
+    [
+        (scan.nonlinear, "two components", "cpu"),
+        (scan.nonlinear, "two components", "default"),
+        (scan.nonlinear, "one component", "default"),
+        (scan.nonlinear, "dense", "cpu"),  # which is the same elsewhere
+        (by_newton, "two components", "default"),
+    ],
+    indirect=["platform"],
+)
 def test_all_orders_of_nonlinear_are_those_of_the_loop(name, solve, platform):
     assert_close(orders_of_nonlinear(solve, name), orders_of_the_nonlinear_loop(name))
 
@@ -226,16 +241,13 @@ orders_of_the_loop_of_blocks = functools.cache(
 
 
 @pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("width", slow_but([2], [1, 2]))
 @pytest.mark.parametrize("reverse", [False, True])
-def test_all_orders_of_blocks_are_those_of_the_loop(width, reverse, platform):
+def test_all_orders_of_blocks_are_those_of_the_loop(reverse, platform, width=2):
     expected = orders_of_the_loop_of_blocks(width, reverse)
     assert_close(orders_of_blocks(scan.blocks, width, reverse), expected)
 
 
-@pytest.mark.quick_rows(1)
-@pytest.mark.parametrize("solve", [scan.nonlinear, by_newton])
-def test_what_a_step_closes_over_is_a_parameter(solve):
+def test_what_a_step_closes_over_is_a_parameter(solve=scan.nonlinear):
     """Arrays of integers too, under `jit`, `vmap` and in a loop, in either mode."""
     xs = jnp.asarray(np.random.default_rng(0).normal(size=(TIME, 3)))
 

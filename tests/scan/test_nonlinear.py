@@ -111,20 +111,6 @@ def test_gradients_are_those_of_the_loop(name, begin, platform):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECURRENCES)
-def test_second_derivatives_are_those_of_the_loop(name):
-    ours, loop, arguments = losses(name, FLAGS)
-
-    def along(f):
-        first = lambda *arguments: sum(  # noqa: E731
-            jnp.sum(jnp.cos(g)) for g in jax.tree.leaves(jax.grad(f, argnums=(0, 1, 2))(*arguments))
-        )
-        return jax.jit(jax.grad(first, argnums=(0, 1, 2)))(*arguments)
-
-    assert_close(along(ours), along(loop))
-
-
-@pytest.mark.slow
 def test_sequences_side_by_side():
     ours, loop, (p, state, xs) = losses("two components", FLAGS)
     batch = jnp.stack([xs, 2 * xs, -xs])

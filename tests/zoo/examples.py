@@ -1,32 +1,12 @@
-"""Cells that only the tests have: kinds of recurrence that the zoo has no member of yet."""
+"""Cells that only the tests have: kinds of recurrence that the zoo has no member of."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
-import rtrl
 import zoo
 from zoo.parts import to_complex
-
-
-class RealGates(zoo.AbstractLinearCell):
-    """Real, with coefficients that depend on the input: `h' = (1 - z) ⊙ h + z ⊙ (V x)`."""
-
-    gate: eqx.nn.Linear
-    value: eqx.nn.Linear
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, inputs, hidden, *, key):
-        gate_key, value_key = jax.random.split(key)
-        self.gate = eqx.nn.Linear(inputs, hidden, key=gate_key)
-        self.value = eqx.nn.Linear(inputs, hidden, key=value_key)
-        self.inputs, self.hidden = inputs, hidden
-
-    def coefficients(self, x):
-        z = jax.nn.sigmoid(self.gate(x))
-        return 1 - z, z * self.value(x)
 
 
 class ComplexGates(zoo.AbstractLinearCell):
@@ -105,72 +85,6 @@ class ComplexParameter(zoo.AbstractTimeInvariantCell):
 
     def readout(self, state, x):
         return state.real
-
-
-class AsDense(zoo.AbstractNonlinearCell):
-    """Another cell's equations with no structure assumed: exact RTRL of its own parameters."""
-
-    cell: zoo.AbstractCell
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, cell):
-        self.cell, self.inputs, self.hidden = cell, cell.inputs, cell.hidden
-
-    @property
-    def outputs(self):
-        return self.cell.outputs
-
-    def init_state(self):
-        return self.cell.init_state()
-
-    def update(self, state, x):
-        return self.cell.update(state, x)
-
-    def readout(self, state, x):
-        return self.cell.readout(state, x)
-
-    @property
-    def structure(self):
-        return rtrl.Dense()
-
-    @property
-    def coupling(self):
-        return "dense"
-
-
-class WithDense(zoo.AbstractCell):
-    """Another cell, dense sensitivities of its recurrence's parameters: complex where they are."""
-
-    cell: zoo.AbstractCell
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, cell):
-        self.cell, self.inputs, self.hidden = cell, cell.inputs, cell.hidden
-
-    @property
-    def outputs(self):
-        return self.cell.outputs
-
-    def init_state(self):
-        return self.cell.init_state()
-
-    def update(self, state, x):
-        return self.cell.update(state, x)
-
-    def readout(self, state, x):
-        return self.cell.readout(state, x)
-
-    @property
-    def structure(self):
-        return rtrl.Dense()
-
-    def recurrence_parameters(self):
-        return self.cell.recurrence_parameters()
-
-    def states(self, parameters, state, xs, begin, method="auto"):
-        return self.cell.states(parameters, state, xs, begin, method)
 
 
 class Network(eqx.Module):

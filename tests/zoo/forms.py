@@ -41,36 +41,6 @@ def reference(memory, state, xs, begin, weights, cuts, on_state=0.0):
 
 
 @eqx.filter_jit
-def whole(memory, state, xs, begin, weights, on_state):
-    """As `reference`, for the parallel scan: `(end, ys)` and the gradient."""
-
-    def loss(arguments):
-        memory, state, xs = arguments
-        end, ys = memory.scan(state, xs, begin)
-        return total(ys, weights) + on_state * of_state(end), (end, ys)
-
-    (_, out), gradient = eqx.filter_value_and_grad(loss, has_aux=True)((memory, state, xs))
-    return out, gradient
-
-
-@eqx.filter_jit
-def looped(memory, carry, xs, begin, weights):
-    """Loops over `step` and `rtrl_step`: `(carry, ys)` and gradient in `(memory, xs)` of each."""
-
-    def differentiate(form, carry):
-        def loss(arguments):
-            memory, xs = arguments
-            step = lambda carry, inputs: form(memory)(carry, *inputs)  # noqa: E731
-            carry_out, ys = jax.lax.scan(step, carry, (xs, begin))
-            return total(ys, weights), (carry_out, ys)
-
-        (_, out), gradient = eqx.filter_value_and_grad(loss, has_aux=True)((memory, xs))
-        return out, gradient
-
-    return differentiate(lambda m: m.step, carry[0]), differentiate(lambda m: m.rtrl_step, carry)
-
-
-@eqx.filter_jit
 def segment(memory, carry, xs, begin, weights):
     """One segment: `(carry, ys)` and gradient in `(memory, xs)` of `rtrl_scan`; then `scan`."""
 

@@ -36,6 +36,5 @@ def mamba2(c):
 CASES = [
     ("s6", {"states": 3}, s6),
     ("s6", {"states": 3, "rank": 2, "reads": "signal"}, s6),
-    ("mamba2", {"states": 3}, mamba2),
-    ("mamba2", {"heads": 2}, mamba2),
+    ("mamba2", {"states": 3, "heads": 2}, mamba2),
 ]

@@ -244,6 +244,7 @@ def linoss(c):
         yield np.asarray(c.c) @ q
 
 
+SET = {"durations": (2, 50), "periods": (4, 9)}
 CASES = [
     ("linear_rnn", {}, linear_rnn),
     ("mingru", {}, mingru),
@@ -262,20 +263,14 @@ CASES = [
     ("lstm", {}, lstm),
     ("s5", {}, s5),
     ("s5", {"discretization": "bilinear"}, s5),
-    ("s4d", {"states": 2}, s4d),
     ("s4d", {"states": 3, "init": "inv"}, s4d),
     ("ffm", {"traces": 3, "contexts": 2}, ffm),
-    ("ffm", {"traces": 3, "contexts": 2, "input_gate": False}, ffm),
-    ("ffm", {"traces": 3, "contexts": 2, "output_gate": False}, ffm),
-    ("ffm", {"traces": 3, "contexts": 2, "context": False}, ffm),
-    ("ffm", {"traces": 3, "contexts": 2, "decay": False}, ffm),
-    ("ffm", {"traces": 3, "contexts": 2, "hadamard": True}, ffm),
-    ("ffm", {"traces": 3, "contexts": 2, "durations": (2, 50), "periods": (4, 9)}, ffm),
-    ("linear_attention", {}, linear_attention),
+    ("ffm", {"traces": 3, "contexts": 2, "input_gate": False, "context": False}, ffm),
+    ("ffm", {"traces": 3, "contexts": 2, "output_gate": False, "decay": False}, ffm),
+    ("ffm", {"traces": 3, "contexts": 2, "hadamard": True} | SET, ffm),
     ("linear_attention", {"heads": 2}, linear_attention),
     ("fwp", {}, fwp),
     ("fwp", {"heads": 2}, fwp),
-    ("retnet", {}, retnet),
     ("retnet", {"heads": 2}, retnet),
     ("rotrnn", {}, rotrnn),
     ("linoss", {}, linoss),

@@ -7,26 +7,12 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.cases import slow_but
 from tests.zoo import forms
 
-# Heads where there is such an option, for what differs between them.
-MEMORIES = {
-    "linear_attention": {"heads": 2},
-    "fwp": {"heads": 2},
-    "mlstm": {"heads": 2},
-    "gated_deltanet": {"heads": 2},
-    "deltanet": {},
-    "gated_linear_attention": {"heads": 2, "keys": 3, "rank": 2},
-    "mamba2": {"heads": 2, "states": 3},
-    "delta_product": {"gated": True},
-}
 
-
-@pytest.mark.parametrize("name", slow_but(["mlstm"], MEMORIES))
-def test_chunks_have_the_values_and_gradients_of_the_loop(name):
-    options = MEMORIES[name]
-    memory = zoo.get(name, hidden=forms.HIDDEN, inputs=forms.INPUTS, **options)
+def test_chunks_have_the_values_and_gradients_of_the_loop():
+    """And what is not finite does not pass a border. Of the other cells the proof says it."""
+    memory = zoo.get("mlstm", hidden=forms.HIDDEN, inputs=forms.INPUTS, heads=2)
     rng = np.random.default_rng(0)
     state = jax.tree.map(lambda h: np.abs(forms.normal(rng, h)), memory.init_state())
     xs = rng.normal(size=(forms.TIME, forms.INPUTS))
@@ -64,11 +50,11 @@ def test_long_sequences_take_chunks_by_themselves():
 
         return eqx.filter_jit(eqx.filter_grad(loss))
 
-    forms.assert_close(gradient("auto")(memory), gradient("sequential")(memory))
-    auto, chunks, loop = (
-        gradient(method).lower(memory).compile().compiled.cost_analysis()["flops"]
-        for method in ("auto", "chunks", "sequential")
-    )
+    methods = ("auto", "chunks", "sequential")
+    programs = [gradient(method).lower(memory).compile() for method in methods]
+    auto, _, loop = programs
+    forms.assert_close(auto(memory), loop(memory))
+    auto, chunks, loop = (program.compiled.cost_analysis()["flops"] for program in programs)
     assert auto == chunks != loop
 
 

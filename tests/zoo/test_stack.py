@@ -24,24 +24,6 @@ def test_credit_from_layer_to_layer_is_what_it_says():
 
 @pytest.mark.slow
 @given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
-def test_values_of_two_layers(seed, begin, lengths):
-    memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)
-    (states, ys), expected = forms.reference(
-        memory, carry[0], xs, begin, weights, forms.no_cuts(), 0.7
-    )
-    end = jax.tree.map(lambda h: h[-1], states)
-    ends, got, scanned, _ = forms.segments(memory, carry, xs, begin, weights, lengths)
-    assert_close((ends[-1][1][0], got, ends[-1][2], scanned), (end, ys, end, ys))
-    ((state, stepped), _), ((rtrl_carry, rtrl_ys), _) = forms.looped(
-        memory, carry, xs, begin, weights
-    )
-    assert_close((state, stepped, rtrl_carry[0], rtrl_ys), (end, ys, end, ys))
-    out, gradient = forms.whole(memory, carry[0], xs, begin, weights, 0.7)
-    assert_close((out, gradient), ((end, ys), expected))
-
-
-@pytest.mark.slow
-@given(seed=forms.seeds, begin=forms.borders(), lengths=forms.compositions())
 def test_gradients_of_two_layers(seed, begin, lengths):
     """Exact in one segment; across segments for the upper layer and what is behind it."""
     memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)
@@ -62,6 +44,9 @@ def _behind_lower(memory, carry, xs, begin, weights, lengths):
     return truncated.blocks[0].value, truncated.blocks[0].gate
 
 
+LENGTHS = [4, 1, 4, 1, 1, 1]  # which other tests compile
+
+
 @pytest.mark.slow
 def test_what_is_lost_below_is_small():
     """The path through the upper state across a border: the lower cell's gradient is close."""
@@ -69,9 +54,9 @@ def test_what_is_lost_below_is_small():
     for seed in range(10):
         memory, carry, xs, weights = forms.problem(TWO_LAYERS, seed)
         args = (memory, carry[0], xs, forms.no_cuts(), weights)
-        _, _, _, (got, _) = forms.segments(memory, carry, xs, args[3], weights, [5, 1, 5, 1])
+        _, _, _, (got, _) = forms.segments(memory, carry, xs, args[3], weights, LENGTHS)
         exact = forms.reference(*args, forms.no_cuts())[1][0]
-        cut = forms.reference(*args, forms.cuts_at([5, 1, 5, 1]))[1][0]
+        cut = forms.reference(*args, forms.cuts_at(LENGTHS))[1][0]
 
         def flat(gradient):
             cell = gradient.blocks[0].cell
@@ -106,12 +91,10 @@ def _deep(names, **options):
     return CellCase("+".join(names), build, diagonal=False, reachable=reachable)
 
 
-# Two rows of three layers: every kind of recurrence below, in the middle or on top.
+# Cells, and memories that are none, below, in the middle or on top.
 EXACT = (
     _deep(["elstm", "mlp", "rtu"]),
-    _deep(["ffm", "ffm"], traces=2, contexts=2),
     _deep(["qrnn", "mingru"]),
-    _deep(["lru", "lstm", "s5"]),
     _deep(["transformer", "linoss"]),
 )
 

@@ -100,7 +100,8 @@ def in_segments(*lengths: int) -> Form:
 
 
 LOOP, LOOP_OF_RULES = Form(_loop), Form(_loop_of_rules)
-FORMS = {"step": Form(_steps), "scan": Form(_scan), "scan in parts": Form(_scan, (3, 3, 3))}
+# The gradient of `scan`'s end state, and in the state carried in, says what its parts would.
+FORMS = {"step": Form(_steps), "scan": Form(_scan)}
 STEPPER = Form(_stepper, (3, 3, 3))
 # Segments of both lengths with a past to reach and a future to be reached from. A segment of all
 # steps would show no more: a first segment is one without a past.

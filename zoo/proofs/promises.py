@@ -39,6 +39,11 @@ def reached(memory: AbstractMemory, xs: Any) -> Any:
     return jax.tree.map(lambda h: h[-1], states)
 
 
+@jit
+def _stepped(memory: AbstractMemory, state: Any, x: Any) -> Any:
+    return memory.step(state, x)
+
+
 def draws(memory: AbstractMemory) -> Iterator[tuple[Any, Any, Any]]:
     """Parameters, a state that they lead to, and an input; all random."""
     for seed in range(_DRAWS):
@@ -76,7 +81,7 @@ def shapes(memory: AbstractMemory) -> list[Check]:
     if found:
         return [Check("shapes", "of a step", None, rule=rule) for rule in found]
     for moved, reached_state, last in draws(memory):
-        for h in jax.tree.leaves((reached_state, moved.step(reached_state, last))):
+        for h in jax.tree.leaves((reached_state, _stepped(moved, reached_state, last))):
             if not np.isfinite(np.asarray(h)).all():
                 return [Check("values", "after random inputs", None, rule="states and outputs are "
                               "finite at random parameters near the first")]  # fmt: skip

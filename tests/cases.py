@@ -47,8 +47,8 @@ def _retnet(inputs, hidden, *, key):
 
 def _headed(name, **options):
     """With two heads where they divide the width."""
-    return lambda inputs, hidden, *, key: zoo.get(
-        name, inputs=inputs, hidden=hidden, key=key, heads=2 - hidden % 2, **options
+    return lambda inputs, hidden, *, key: _named(name, heads=2 - hidden % 2, **options)(
+        inputs, hidden, key=key
     )
 
 
@@ -164,13 +164,7 @@ CELLS = (
         diagonal=False,
     ),
     CellCase("lmu", _with(zoo.LMU, order=3, theta=4.0), diagonal=False),
-    CellCase(
-        "mamba2",
-        lambda inputs, hidden, *, key: zoo.Mamba2(
-            inputs, hidden, heads=2 if hidden % 2 == 0 else 1, states=3, key=key
-        ),
-        diagonal=False,
-    ),
+    CellCase("mamba2", _headed("mamba2", states=3), diagonal=False),
     CellCase("mlstm", _headed("mlstm", keys=3), diagonal=False),
     CellCase("positional_mlp", zoo.PositionalMLP, diagonal=False, reachable=_counted),
     CellCase("qrnn", _named("qrnn"), diagonal=False),

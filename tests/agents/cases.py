@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.cases import slow_but
 _TASK = {"env": "t_maze", "env_options": {"length": 1, "max_steps_in_episode": 4}}
 _WORDS = "--env t_maze --env-options length=1 --env-options max_steps_in_episode=4 "
 # What the best agent without a memory gets in a T-maze, and the best with one.
-BEST = 4.0
+MEMORYLESS, BEST = 1.95, 4.0
 
 
 @dataclass(frozen=True)
@@ -165,18 +166,17 @@ def _dqn(name, sampling, first=False):
         name,
         agent,
         f"--algorithm dqn {_WORDS} {flags} --hidden 5 --sampling {sampling}",
-        solver=_dqn_solver(sampling) if sampling == "tape" else None,
+        solver=_dqn_solver() if sampling == "tape" else None,
         steps=16_000,
         first=first,
     )
 
 
-def _dqn_solver(sampling):
+def _dqn_solver():
     return agents.DQN(
         env="t_maze",
         env_options={"length": 1, "max_steps_in_episode": 20},
         memory=zoo.spec("rtu", hidden=16),
-        sampling=sampling,
         num_envs=8,
         rollout_length=16,
         updates=4,
@@ -307,18 +307,17 @@ def _streaming_q(name, rule, first=False):
         name,
         agent,
         f"--algorithm streaming_q {_WORDS} --hidden 5 {flags} --num-envs 2 --rule {rule}",
-        solver=_streaming_q_solver(rule) if first else None,
+        solver=_streaming_q_solver() if first else None,
         steps=12_000,
         first=first,
     )
 
 
-def _streaming_q_solver(rule):
+def _streaming_q_solver():
     return agents.StreamingQ(
         env="t_maze",
         env_options={"length": 1},
         memory=zoo.spec("rtu", hidden=8),
-        rule=rule,
         head_size=16,
         adaptive=True,
         discount=0.9,
@@ -410,15 +409,15 @@ CASES = [
 # from one iteration to the next.
 QUICK = ["documented"]
 SAME_STATE = ("ppo bptt", "ppo tbptt", "r2ac rtrl", "dqn tape", "td tbptt", "streaming sarsa")
-ROWS = slow_but(
-    QUICK, [case for case in CASES if case.name not in SAME_STATE], lambda case: case.name
-)
-FIRST = slow_but(QUICK, [case for case in CASES if case.first], lambda case: case.name)
 
 
-def named(cases: list[AgentCase], *names: str) -> list:
-    """Rows by name, the quick one first among them."""
-    return slow_but(QUICK, [case for case in cases if case.name in names], lambda case: case.name)
+def rows(chosen: Callable[[AgentCase], bool]) -> list:
+    """Rows of a parametrized test, of which all are slow but the quick one."""
+    return slow_but(QUICK, filter(chosen, CASES), lambda case: case.name)
+
+
+ROWS = rows(lambda case: case.name not in SAME_STATE)
+FIRST = rows(lambda case: case.first)
 
 
 def words_of(case: AgentCase, command: str) -> list[str]:

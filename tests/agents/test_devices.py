@@ -53,11 +53,14 @@ def test_what_a_seed_learns_is_bitwise_the_same_over_any_number_of_devices(same_
     assert collectives(four[2].step) == []
 
 
-@pytest.mark.slow  # two programs of eight devices
-def test_environments_that_are_split_move_gradients_only():
-    """And learn the same: `test_conformance`."""
-    state, _, programs = run(PPO, 1, seeds=1, devices=8)
+@pytest.mark.slow  # three programs, two of them of eight devices
+def test_environments_that_are_split_learn_the_same_and_move_gradients_only():
+    _, alone, _ = run(PPO, 10, seeds=1)
+    state, split, programs = run(PPO, 10, seeds=1, devices=8)
     assert unordered(programs.step) == []
+    assert split.keys() == alone.keys()
+    for name, values in alone.items():
+        np.testing.assert_allclose(split[name], values, rtol=1e-5, atol=1e-12, err_msg=name)
     for leaf in jax.tree.leaves(state.actors):
         assert leaf.sharding.shard_shape(leaf.shape)[1] == 2
     assert all(leaf.sharding.is_fully_replicated for leaf in jax.tree.leaves(state.learner))

@@ -54,7 +54,7 @@ def check_steps(ours, theirs, tolerance=1e-4):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance)
 
 
-# The bodies differ in what brax computes: without contacts, with them, and with what only the
+# The bodies differ in what brax computes: without contacts, and with them and what only the
 # humanoids show.
 @pytest.mark.slow
 @pytest.mark.parametrize("env_name", ["inverted_pendulum", "humanoid"])

@@ -100,8 +100,8 @@ def test_through_shared_memory_they_do_too(name, dtype, chunks, reverse):
     check(name, dtype, replace(THROUGH_SHARED_MEMORY, chunks=chunks), reverse)
 
 
-def test_scan_linear_and_all_its_derivatives(dtype="complex64"):
-    a, b, h0, begin, _ = case(jnp.dtype(dtype))
+def test_scan_linear_and_all_its_derivatives():
+    a, b, h0, begin, _ = case(jnp.dtype("complex64"))
     begin = begin[..., 0]
 
     def loss(method, a, b, h0):

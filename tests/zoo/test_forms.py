@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULED, RULES, for_each
+from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULES, for_each
 from tests.zoo import forms
 from tests.zoo.forms import assert_close
 from zoo.proofs.forms import BATCH, LOOP, SEGMENTS, TIME, in_segments, perturbed
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import along
+
+every_cell = for_each(CELLS, quick=FEWER)
 
 
 @pytest.mark.slow
@@ -23,12 +25,13 @@ def test_every_promise_is_kept(case, capsys):
     report = zoo.prove(forms.built(case)[0])
     printed = capsys.readouterr().out
     assert report.name in printed and "FAILS" not in printed
-    assert {check.invariant for check in report.checks} >= {"dtypes", "forms", "BPTT", "resets"}
+    found = {check.invariant for check in report.checks}
+    assert found >= {"constants", "dtypes", "forms", "BPTT", "RTRL", "resets"}
     if case.name in ("mingru", "gru", "lmu", "deltanet"):
         assert max(report.worst()["RTRL"], report.worst()["BPTT"]) < 1e-12
 
 
-@for_each([case for case in CELLS if case in KINDS or case.variant], quick=FEWER)
+@every_cell
 @given(
     seed=forms.seeds,
     begin=st.tuples(*[forms.borders(TIME)] * BATCH).map(np.stack),
@@ -65,7 +68,7 @@ def test_one_step_and_one_unit(case, seed, begin):
     assert_close(gradient, (exact, d_xs))
 
 
-@for_each([case for case in CELLS if case in RULED or case.variant], quick=FEWER)
+@every_cell
 def test_finite_differences(case):
     """Of the plain loop's loss along a random direction, against the RTRL gradient."""
     memory = perturbed(forms.built(case)[0], 3)

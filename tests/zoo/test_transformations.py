@@ -10,11 +10,11 @@ from tests.cases import DISTINCT, FEWER, KINDS, RULED, for_each
 from tests.zoo import forms
 from tests.zoo.examples import ComplexParameter
 from tests.zoo.forms import TIME, assert_close
+from zoo.proofs.promises import changed
 
 every_kind = for_each(KINDS, quick=FEWER)
-# Cells all go through `rtrl.segment`, of which this is tested too.
+# Cells all go through `rtrl.segment`, of which the same is tested.
 COMPOSED = ("rtu", "stack", "stack-exact", "qrnn", "transformer")
-composed = [case for case in KINDS if case.name in COMPOSED]
 
 
 @for_each(KINDS, quick=["gru"])
@@ -80,16 +80,12 @@ def test_the_second_call_does_not_compile(case):
         segment, _ = memory.rtrl_scan(segment, xs)
         return state, scanned, carry, segment
 
-    given = (carry[0], carry[0], carry, carry)
-    abstract = lambda tree: jax.tree.map(lambda x: jax.typeof(jnp.asarray(x)), tree)  # noqa: E731
-    out = jax.eval_shape(lambda *x: jax.tree.map(jnp.asarray, advance(*x)), arrays, *given)
-    for one, other in zip(jax.tree.leaves(out), jax.tree.leaves(abstract(given)), strict=True):
-        assert (one.shape, one.dtype, one.weak_type) == (other.shape, other.dtype, other.weak_type)
-    assert jax.tree.structure(out) == jax.tree.structure(given)
+    given = jax.eval_shape(lambda: (carry[0], carry[0], carry, carry))
+    assert not changed(given, jax.eval_shape(advance, arrays, *given))
 
 
 @pytest.mark.quick_rows(1)
-@for_each(composed, quick=FEWER)
+@for_each((case for case in KINDS if case.name in COMPOSED), quick=FEWER)
 @pytest.mark.parametrize("length", [1, 4])
 def test_nothing_flows_through_a_carry(case, length):
     """Neither into the one that comes in nor out of the one that goes out."""
@@ -141,9 +137,9 @@ def test_float32(case):
 
 @pytest.mark.slow
 @for_each(DISTINCT, quick=["rtu"])
-def test_twenty_thousand_steps(case, float32):
+def test_a_hundred_thousand_steps(case, float32):
     """Random, huge and all-zero inputs: finite, bounded, and a kind's steps agree with its scan."""
-    time = 20_000
+    time = 100_000
     noise = np.random.default_rng(0).normal(size=(time, forms.INPUTS)).astype(np.float32)
     scales = np.array([1, 1e6, 0], np.float32)
 

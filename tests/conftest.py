@@ -106,6 +106,12 @@ def pytest_collection_finish(session):
     gc.enable()
 
 
+def pytest_sessionfinish(session):
+    """Let what the tests have left lie: pytest collects garbage five times before it ends."""
+    gc.collect()
+    gc.freeze()
+
+
 def _row(item) -> str | None:
     """The row of `tests/cases.py` or `tests/envs/cases.py` that a test is about."""
     case = item.callspec.params.get("case") if hasattr(item, "callspec") else None

@@ -83,10 +83,10 @@ def _prove(options: argparse.Namespace) -> int:
         lines.append(_line(label, report, time.perf_counter() - started))
         if not alone:
             print(lines[-1], flush=True)
+            # XLA takes maps of memory for every program, and a process has 65,530 of them on Linux.
+            jax.clear_caches()
         if options.table:
             options.table.write_text("\n".join(lines) + "\n")
-        # XLA takes maps of memory for every program, and a process has 65,530 of them on Linux.
-        jax.clear_caches()
         if not report.passed:
             failed.append(zoo.ProofError(report))
             print(f"{label}: {failed[-1]}", file=sys.stderr)

@@ -229,6 +229,7 @@ def test_traces_that_never_end():
     assert analysis.trace_durability([free]).shape == (1, 3, 2)
 
 
+@pytest.mark.slow
 def test_other_cells_have_no_traces():
     with pytest.raises(TypeError, match=r"`cells` \(a GRU\) must be a zoo.FFM"):
         analysis.trace_durability(zoo.get("gru", hidden=2))
@@ -288,6 +289,7 @@ def test_a_count_of_steps_has_no_eigenvalues():
         assert analysis.eigenvalues(zoo.get(name, hidden=3)).shape == (0,)
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""
     stack = eqx.filter_jit(lambda: zoo.get("rtu", hidden=2, inputs=3, layers=2))()

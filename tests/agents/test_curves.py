@@ -191,6 +191,7 @@ def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
     assert curves.width > 5 * drawn[0].dpi
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("count", "words"), [(25, "a"), (10, "learning_rate=0.0003," * 6)])
 def test_as_many_names_as_there_are_have_room(tmp_path, drawn, count, words):
     folder = write_run(tmp_path / "a", seeds=1)

@@ -166,6 +166,7 @@ def test_previous_action_and_reward_are_zero_where_an_episode_begins():
     np.testing.assert_array_equal(numbers(later), [0, 1, 2, 0, 1, 9])
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("memory", ["rtu", "gru"])
 def test_the_forms_of_a_network_agree(memory):
     net, rng = network(memory), np.random.default_rng(0)

@@ -26,6 +26,7 @@ def agent(env, **options):
     )
 
 
+@pytest.mark.slow
 def test_an_evaluation_plays_the_random_policy_too():
     """There is no best action that could be taken in its place."""
     td = agent("t_maze", num_envs=16)

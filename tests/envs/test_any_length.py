@@ -131,6 +131,7 @@ def avoids(length):
     return policy
 
 
+@pytest.mark.slow
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("length", "rows"), [(3, 3), (1, 2)])
 def test_mystery_path(length, rows):

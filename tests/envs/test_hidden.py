@@ -109,6 +109,7 @@ def test_pairs_that_are_turned_knowingly_match():
     np.testing.assert_allclose(rewards[:end].sum(), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_state_before_tells_where_the_third_returns_to():
     twin, params = envs.make("three_state", observability="full", scored="all")
     _, ((seen, hidden), rewards, *_) = played(twin, params, lambda pair, key: pair[1], 99)

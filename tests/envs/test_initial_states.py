@@ -68,6 +68,7 @@ def test_resets_choose_evenly_among_the_states_that_the_package_makes():
     assert not state.terminated.any()
 
 
+@pytest.mark.slow
 def test_no_program_holds_the_reset_of_the_package(monkeypatch):
     env, params = made(pool_size=3), None
     jax.block_until_ready(jax.jit(env.reset)(jax.random.key(0)))

@@ -30,7 +30,7 @@ def place_of(name, observation):
     return round(float(observation[0]))
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", PORTS)
 def test_the_game_is_played_by_its_rules(name):
     """By hand: rewards, ends and the limit are the game's, with all that each package adds gone."""

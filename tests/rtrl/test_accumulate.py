@@ -284,6 +284,7 @@ def test_other_steps_are_named(arguments, message, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_in_half_precision_the_sum_does_not_stop_growing(float32):
     """As exact as BPTT in bfloat16 is, of more steps than the sum has digits for."""
     cell = zoo.get("mingru", hidden=4, inputs=3)

@@ -66,7 +66,7 @@ def assert_close(got, want, **tolerance):
         np.testing.assert_allclose(g, w, atol=1e-12 * np.abs(w).max(), **tolerance)
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", CELLS)
 def test_gradients_by_rows_are_the_sum_of_each(name):
     cell, states, table, xs = problem(name)
@@ -75,6 +75,7 @@ def test_gradients_by_rows_are_the_sum_of_each(name):
     assert_close(got, want, rtol=1e-10)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("shared_table", [False, True])
 def test_under_vmap_every_batch_has_rows_of_its_own(shared_table):
     """As seeds side by side have: networks, tables and rows of their own."""

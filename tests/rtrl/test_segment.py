@@ -183,6 +183,7 @@ def test_a_state_need_not_have_been_zero_before_a_border():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), exact, found)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_docstring():
     text = rtrl.segment.__doc__
     lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()

@@ -53,6 +53,7 @@ class Outer(rtrl.AbstractRecurrence):
         return scan.linear(a, u[..., None] * v[..., None, :], state, begin)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("compressed", "length"), [(False, 3), (True, 2)])
 def test_the_gradient_is_that_of_the_whole_past(compressed, length):
     recurrence = Outer(compressed)

@@ -48,6 +48,7 @@ def with_gradient(run, arguments):
     return jax.jit(jax.value_and_grad(loss, has_aux=True))(arguments[:-1])
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize(
     ("decays", "delta"), [(0, False), (1, True), (KEYS, False), (1, False), (KEYS, True)]
 )
@@ -67,6 +68,7 @@ def test_values_and_gradients_equal_the_loop(decays, delta):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("steps", "length"), [(3, 16), (1, 16), (5, 1)])
 def test_chunks_of_one_step_are_the_loop_too(steps, length):
@@ -150,6 +152,7 @@ def test_shapes_that_do_not_fit_are_named(unhooked):
             scan.delta_rule(**operands | changed)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_strong_decay_hides_none_behind_it_in_half_precision(dtype):
     one, k = jnp.ones((16, 1), dtype), jnp.zeros((16, 1), dtype).at[0].set(1)

@@ -132,6 +132,7 @@ def test_rtrl_has_the_gradient_of_the_loop_for_front_and_cell(name, options, len
     assert difference(found, by_the_loop(memory, xs, weights)) < 1e-9
 
 
+@pytest.mark.slow
 def test_before_a_border_no_input_has_to_be_zero():
     memory = fronted("lru")
     w = jax.random.normal(jax.random.key(1), (SEEN, INPUTS))

@@ -64,6 +64,7 @@ def test_gradients_in_bfloat16(name, float32):
         assert leaf.dtype == jnp.bfloat16 and bool(jnp.all(jnp.isfinite(leaf)))
 
 
+@pytest.mark.slow
 @pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "name",

@@ -144,6 +144,7 @@ class OneGate(zoo.AbstractLinearCell):
 UNUSUAL = Constant(), ComplexInputs(jnp.ones((2, 3))), OneGate(jnp.ones((4, 3)))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("cell", UNUSUAL)
 def test_unusual_cells_go_through_a_loop(cell):
     xs = jnp.linspace(-1, 1, 12).reshape(4, 3)

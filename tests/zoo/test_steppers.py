@@ -35,7 +35,7 @@ def _steps(step, carry, xs, begin):
     return jax.lax.scan(lambda c, given: step(c, *given), carry, (xs, begin))
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @for_each((*CACHED, *WITH_HEADS))
 def test_steps_on_a_cache_are_the_memorys(case):
     """From any state: outputs, and the state that is given back; across episodes and NaN."""

@@ -102,6 +102,7 @@ def _is_of(process, folder):
         return False
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_leaves_nobody_behind(jobs, tmp_path):
     code = f"""
 from pathlib import Path

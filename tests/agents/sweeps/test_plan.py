@@ -136,6 +136,7 @@ def test_a_run_that_cannot_go_on_is_refused_before_anything_begins(tmp_path, cap
     assert re.search(r"seed=0: .*seed=0 holds a run that did not come to its end. .* Remove", told)
 
 
+@pytest.mark.slow
 def test_a_complete_run_is_skipped_and_another_refused(tmp_path, capsys):
     words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--out", str(tmp_path)]
     folder = tmp_path / "runs" / "epsilon=0.2"

@@ -132,7 +132,7 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     from agents.running.scalars import check_whole, default_metric, read_scalars
     from agents.running.train import done_of
 
-    _check_run(run)
+    _check_run(agent, run)
     path = folder / CHECKPOINT
     if not path.exists():
         return False
@@ -166,14 +166,17 @@ def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:
     return (folder / PICTURE).exists() or not scalars.has(default_metric([scalars]))
 
 
-def _check_run(run: RunOptions) -> None:
+def _check_run(agent: "AbstractAgent", run: RunOptions) -> None:
     """Check how a run is trained as `agents.train` will, but for the devices where it will be.
+
+    How many there are is known there; whether their number splits anything, here.
 
     **Raises:**
 
     `ValueError` for a setting that breaks its rule, `ModuleNotFoundError` for a package that one
     needs.
     """
+    from agents.running.devices import to_split
     from agents.running.shards import orbax
     from agents.running.tracking import Tracking
     from agents.running.train import train
@@ -182,5 +185,7 @@ def _check_run(run: RunOptions) -> None:
     names = [f.name for f in dataclasses.fields(run) if f.name != "progress"]  # which has its words
     check_given(train, {name: getattr(run, name) for name in names})
     Tracking(run.track, run.track_project)
+    if run.devices not in (None, "all"):
+        to_split(run.devices, agent, seeds=run.seeds)
     if run.checkpoints == "sharded":
         orbax()

@@ -138,29 +138,41 @@ def placement(devices: Devices | None, agent: AbstractAgent, *, seeds: int) -> A
             f"`devices` (={count}) must be at most {len(there)}: so many {there[0].platform} "
             "devices has JAX here."
         )
-    name = type(agent).__name__
-    if runs_on_the_host(agent.environment[0]):
-        raise ValueError(
-            f"`devices` (={count}) splits what JAX runs; {agent.env_name} runs in Python, on the "
-            "host."
-        )
     if several() and count < len(there):
         raise ValueError(
             f"`devices` (={count}) must be all {len(there)} of {jax.process_count()} processes: "
             "leave it out."
         )
+    state = to_split(count, agent, seeds=seeds)
+    return SeedsSplit(there[:count]) if state is None else EnvironmentsSplit(there[:count], state)
+
+
+def to_split(count: int, agent: AbstractAgent, *, seeds: int) -> AgentState | None:
+    """The shapes of a state whose environments are split; `None` where seeds are.
+
+    **Raises:**
+
+    `ValueError` if neither can be divided by the number of devices, or the environments are not
+    JAX's.
+    """
+    if runs_on_the_host(agent.environment[0]):
+        raise ValueError(
+            f"`devices` (={count}) splits what JAX runs; {agent.env_name} runs in Python, on the "
+            "host."
+        )
     if seeds % count == 0:
-        return SeedsSplit(there[:count])
+        return None
     state = jax.eval_shape(lambda: agent.init(key=jax.random.key(0)))
     envs = _environments(state)
     rule = f"`devices` (={count}) must divide `seeds` (={seeds})"
     if envs is None:
         raise ValueError(
-            f"{rule}: {name} has no environments side by side, which could be split instead."
+            f"{rule}: {type(agent).__name__} has no environments side by side, which could be "
+            "split instead."
         )
     if envs % count:
         raise ValueError(f"{rule} or the number of environments (={envs}).")
-    return EnvironmentsSplit(there[:count], state)
+    return state
 
 
 def _environments(state: AgentState) -> int | None:

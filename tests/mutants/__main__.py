@@ -171,11 +171,13 @@ def pytest_on(files: list[Path], log: Path) -> int:
 
 
 def report(results: list[dict]) -> None:
-    for heading, key in (("kind", "kind"), ("folder", "name")):
+    def folder_of(result: dict) -> str:
+        return result["name"].partition(":")[0].rpartition("/")[0]
+
+    for heading, group_of in (("kind", lambda result: result["kind"]), ("folder", folder_of)):
         counts = defaultdict(lambda: [0, 0])
         for result in results:
-            group = result[key] if key == "kind" else result[key].rpartition("/")[0]
-            counts[group][result["end"] == "died"] += 1
+            counts[group_of(result)][result["end"] == "died"] += 1
         print(f"\n{heading:20s} mutants  died")
         for group, (survived, died) in sorted(counts.items()):
             print(f"{group:20s} {survived + died:7d} {died / (survived + died):5.0%}")

@@ -86,6 +86,7 @@ def test_a_file_gives_settings_of_every_kind_and_typed_words_win(tmp_path, capsy
         ("--grid out=a,b", "--out is no setting of a sweep"),
         ("--grid seed=1 --resume", "--resume is no setting of a sweep"),
         ("--grid seed=1 --processes 2", "--processes is no setting of a sweep, whose runs are one"),
+        ("--grid seeds=4,3 --devices 2", r"seeds=3: --devices \(=2\) must divide --seeds \(=3\)"),
         (
             "--grid checkpoint_every=5,0",
             r"every=0: --checkpoint-every \(=0\) must be a whole number",

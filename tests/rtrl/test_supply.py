@@ -231,6 +231,23 @@ def test_a_state_may_be_narrower_than_parameters(structure, products):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), narrow, wide)
 
 
+@pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense(), rtrl.UORO(), rtrl.SnAp0()])
+def test_a_tangent_of_parameters_is_all_that_moves_the_state(structure):
+    """Forward mode: nothing comes of no tangent, and of a tangent what differences say."""
+    p = parameters()
+    s = rtrl.init(structure, lambda p, h, x: p["a"] * h + p["w"] @ x, p, H, jnp.ones(3))
+    s = jax.tree.map(lambda x: x + 0.5 if eqx.is_inexact_array(x) else x, s)
+    pushed = jax.jit(lambda tangent: structure.jvp(s, tangent, H))
+    none = pushed(jax.tree.map(jnp.zeros_like, p))
+    np.testing.assert_array_equal(none, np.zeros_like(H))
+    # What is paired with a cotangent is what the gradient has.
+    supplied = lambda p: jnp.sum(G * rtrl.supply(structure, p, H, s))  # noqa: E731
+    gradient = jax.jit(jax.grad(supplied))(p)
+    expected = sum(jnp.sum(x) for x in jax.tree.leaves(gradient))
+    np.testing.assert_allclose(jnp.sum(G * pushed(jax.tree.map(jnp.ones_like, p))), expected)
+    assert bool(expected) == (structure != rtrl.SnAp0())
+
+
 def test_products_of_dense_sensitivities_ask_for_all_digits():
     p = parameters()
     s = rtrl.init(rtrl.Dense(), lambda p, h, x: p["a"] * h + p["w"] @ x, p, H, jnp.ones(3))

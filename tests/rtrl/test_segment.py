@@ -143,7 +143,6 @@ def test_the_sensitivity_follows_the_surrogate():
     jax.tree.map(lambda a, b: close(a, b, rtol=1e-10), stepped, sensitivity)
 
 
-@pytest.mark.slow
 class OnSphere(rtrl.AbstractRecurrence):
     """A state of length one, which makes no step from zeros."""
 
@@ -181,6 +180,24 @@ def test_a_state_need_not_have_been_zero_before_a_border():
 
     exact, found = jax.jit(lambda p: (jax.grad(whole)(p), jax.grad(in_segments)(p)))(numbers)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), exact, found)
+
+
+def test_what_is_not_finite_before_a_border_does_not_reach_the_carry():
+    """The step before it is taken as the one at it, which is all that a sensitivity sees."""
+    recurrence = Counter()
+    numbers = {name: jnp.asarray(PARAMETERS[name]) for name in ("a", "w")}
+    start = ({name: jnp.zeros_like(p) for name, p in numbers.items()},)
+    border = int(np.argmax(BEGIN))
+
+    @jax.jit
+    def carried(drive):
+        xs = {"drive": drive, "gain": jnp.asarray(XS["gain"][:4])}
+        carry = recurrence.init_state(), start
+        return rtrl.segment(recurrence, numbers, carry, xs, jnp.asarray(BEGIN[:4]))[0]
+
+    drive = np.where(np.arange(4)[:, None] < border, np.inf, XS["drive"][:4])
+    same = np.testing.assert_array_equal
+    jax.tree.map(same, carried(drive), carried(XS["drive"][:4]))
 
 
 @pytest.mark.slow

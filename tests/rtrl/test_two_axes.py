@@ -8,7 +8,7 @@ import pytest
 import rtrl
 import scan
 
-TIME, GROUPS, ROWS, COLUMNS, INPUTS = 6, 2, 3, 4, 2
+TIME, GROUPS, ROWS, COLUMNS, INPUTS = 6, 2, 3, 6, 4
 DRAW = np.random.default_rng(0)
 XS = jnp.asarray(DRAW.normal(size=(TIME, INPUTS)))
 BEGIN = jnp.arange(TIME) == 1
@@ -53,7 +53,6 @@ class Outer(rtrl.AbstractRecurrence):
         return scan.linear(a, u[..., None] * v[..., None, :], state, begin)
 
 
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("compressed", "length"), [(False, 3), (True, 2)])
 def test_the_gradient_is_that_of_the_whole_past(compressed, length):
     recurrence = Outer(compressed)

@@ -1,5 +1,8 @@
 """What algorithms learn with, each by hand or against a plain loop."""
 
+import dataclasses
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -119,15 +122,16 @@ def test_the_surrogate_loss_and_the_divergences_by_hand():
         target=jnp.array([3.0, 1.0]),
     )
     value = jnp.array([1.0, 1.0])
-    loss, metrics = surrogate_loss(
+    run = partial(
+        surrogate_loss,
         policy,
         value,
-        sample,
         clip=0.1,
         value_clip=0.5,
         value_coefficient=2.0,
         entropy_coefficient=0.5,
     )
+    loss, metrics = run(sample)
     # Ratios 1.25 and 1, advantages standardized to ∓1, and the first value moves by 0.5 only.
     entropy = -np.mean([2 * 0.5 * np.log(0.5), 0.2 * np.log(0.2) + 0.8 * np.log(0.8)])
     np.testing.assert_allclose(metrics["policy_loss"], -(-1.25 + 1) / 2, rtol=1e-7)
@@ -137,6 +141,8 @@ def test_the_surrogate_loss_and_the_divergences_by_hand():
     np.testing.assert_allclose(metrics["kl_k2"], np.log(1.25) ** 2 / 4, rtol=1e-12)
     np.testing.assert_allclose(metrics["approximate_kl"], (0.25 - np.log(1.25)) / 2, rtol=1e-12)
     assert metrics["clip_fraction"] == 0.5 and metrics["ratio_error"] == pytest.approx(0.25)
+    _, metrics = run(dataclasses.replace(sample, log_prob=jnp.log(jnp.array([0.5, 1.0]))))
+    assert metrics["clip_fraction"] == 0.5 and metrics["ratio_error"] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("envs", [1, 7])

@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 PARAMETERS = {"a": RNG.normal(size=UNITS), "w": RNG.normal(size=(UNITS, 2)), "name": "not a number"}
 XS = {"drive": RNG.normal(size=(TIME, 2)), "gain": RNG.normal(size=TIME)}
 BEGIN = np.isin(np.arange(TIME), (2, 5))
-WEIGHTS = jnp.asarray(RNG.normal(size=(TIME, UNITS)))
+WEIGHTS = jax.device_put(RNG.normal(size=(TIME, UNITS)))
 
 
 class Counter(rtrl.AbstractRecurrence):

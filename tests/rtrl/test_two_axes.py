@@ -10,13 +10,13 @@ import scan
 
 TIME, GROUPS, ROWS, COLUMNS, INPUTS = 6, 2, 3, 6, 4
 DRAW = np.random.default_rng(0)
-XS = jnp.asarray(DRAW.normal(size=(TIME, INPUTS)))
-BEGIN = jnp.arange(TIME) == 1
-WEIGHTS = jnp.asarray(DRAW.normal(size=(TIME, GROUPS, ROWS, COLUMNS)))
+XS = jax.device_put(DRAW.normal(size=(TIME, INPUTS)))
+BEGIN = jax.device_put(np.arange(TIME) == 1)
+WEIGHTS = jax.device_put(DRAW.normal(size=(TIME, GROUPS, ROWS, COLUMNS)))
 
 
 def draw(*shape):
-    return jnp.asarray(DRAW.normal(size=shape))
+    return jax.device_put(DRAW.normal(size=shape))
 
 
 PARAMETERS = rtrl.Axes(

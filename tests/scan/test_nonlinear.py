@@ -12,13 +12,14 @@ from tests.cases import slow_but
 
 TIME, UNITS, INPUTS = 9, 3, 2
 RNG = np.random.default_rng(0)
-XS = jnp.asarray(RNG.normal(size=(TIME, INPUTS)))
-FLAGS = jnp.array([0, 0, 1, 0, 0, 1, 1, 0, 0], bool)
-BEGINS = {"none": None, "some": FLAGS, "most": ~FLAGS, "all": jnp.ones(TIME, bool)}
+XS = jax.device_put(RNG.normal(size=(TIME, INPUTS)))
+SOME = np.array([0, 0, 1, 0, 0, 1, 1, 0, 0], bool)
+BEGINS = jax.device_put({"none": None, "some": SOME, "most": ~SOME, "all": np.ones(TIME, bool)})
+FLAGS = BEGINS["some"]
 
 
 def draw(*shape):
-    return jnp.asarray(RNG.normal(size=shape))
+    return jax.device_put(RNG.normal(size=shape))
 
 
 def one(p, state, x):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.zoo import examples, forms
 
-CELL = examples.Affine(3, 4, key=jax.random.key(0))
+CELL = jax.jit(lambda key: examples.Affine(3, 4, key=key))(jax.random.key(0))
 
 
 def test_the_example_is_a_monoid():

@@ -19,7 +19,7 @@ from tests.zoo import forms
 TIME, DEVICES = 4, 4
 
 pytestmark = pytest.mark.slow
-BEGIN = jnp.arange(TIME) == 2
+BEGIN = jax.device_put(np.arange(TIME) == 2)
 
 
 def check(name, one, shared, split, *, values=True):

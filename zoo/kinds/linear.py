@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool
 
@@ -29,7 +30,7 @@ class AbstractLinearCell(AbstractCell):
     def __check_init__(self):
         # The scan resets to zeros. Inside of a traced program there are no values to look at.
         for leaf in jax.tree.leaves(self.init_state()):
-            if not isinstance(leaf, Tracer) and bool(jnp.any(leaf != 0)):
+            if not isinstance(leaf, Tracer) and np.any(np.asarray(leaf) != 0):
                 raise ValueError(
                     f"`init_state()` of {type(self).__name__} (={leaf}) must be zeros: a linear "
                     "recurrence begins with them."

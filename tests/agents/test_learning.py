@@ -279,7 +279,7 @@ def test_every_epoch_learns_from_every_segment_once_with_its_own_carry():
     def loss(network, sample, carry):
         seen, came = network
         value = -(seen[sample[0]].sum() + (came[sample[0]] * carry).sum())
-        return value, {"ratio_error": value, "seen": seen.sum()}
+        return value, {"ratio_error": seen.sum(), "seen": seen.sum()}
 
     learn = lambda key: epochs_of_minibatches(  # noqa: E731
         loss,

@@ -70,10 +70,11 @@ def packed(pool: Any) -> Any:
     """
 
     def leaf(x: np.ndarray) -> Any:
-        if (x == x[:1]).all():
-            return x[:1]
         # As bits, which tell 0 from -0 and NaNs from each other.
-        bits, codes = np.unique(x.view(f"u{x.itemsize}"), return_inverse=True)
+        x_bits = x.view(f"u{x.itemsize}")
+        if (x_bits == x_bits[:1]).all():
+            return x[:1]
+        bits, codes = np.unique(x_bits, return_inverse=True)
         if x.itemsize == 1 or bits.size > _MOST_CODES:
             return x
         return Coded(codes.reshape(x.shape).astype(np.uint8), bits.view(x.dtype))

@@ -40,6 +40,19 @@ def test_equals_a_python_loop(begin):
     assert end["n"] == states["n"][-1]
 
 
+def test_a_start_that_devices_share_becomes_one_of_each():
+    """Under `jax.shard_map`, whose check of what varies between devices is on."""
+    split = jax.sharding.PartitionSpec("device")
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:2]), ("device",))
+
+    def of_one(xs):
+        return scan.sequential(lambda h, x: 0.5 * h + x, jnp.zeros(()), xs[0])[1][None]
+
+    xs = np.array([[1.0, 2.0, 4.0], [0.0, 8.0, 0.0]])
+    states = jax.jit(jax.shard_map(of_one, mesh=mesh, in_specs=split, out_specs=split))(xs)
+    np.testing.assert_array_equal(states, [[1, 2.5, 5.25], [0, 8, 4]])
+
+
 def test_begin_needs_an_initial_state():
     with pytest.raises(ValueError, match="`initial` \\(=None\\) must be given with `begin`"):
         scan.sequential(lambda h, x: h + x, jnp.zeros(2), jnp.ones((3, 2)), jnp.zeros(3, bool))

@@ -41,8 +41,6 @@ class Options:
 
     cells: tuple[str, ...] = ("elman", "gru", "lstm", "elstm")
     """Names of cells."""
-    rules: tuple[str, ...] = ()
-    """Of those that a cell takes, besides the exact one and snap0; all where none is named."""
     hidden: int = 16
     """Units."""
     lag: int = 4
@@ -102,20 +100,11 @@ def _is_random(node: Any) -> bool:
     return isinstance(node, rtrl.RankOne)
 
 
-def rules_of(options: Options, name: str) -> tuple[str, ...]:
-    """The rules of a cell: of one whose units are alone, those that any memory has.
-
-    **Raises:**
-
-    `ValueError` for a rule that there is not.
-    """
-    for rule in options.rules:
-        if rule not in SENSITIVITIES:
-            raise ValueError(f"`rules` (={rule!r}) must be among {', '.join(SENSITIVITIES)}.")
+def rules_of(name: str) -> tuple[str, ...]:
+    """The rules that a cell takes; of one whose units are alone, those that any memory has."""
     if "sensitivity" not in zoo.options(name):
         return EXACT, IMMEDIATE
-    wanted = {EXACT, IMMEDIATE, *(options.rules or SENSITIVITIES)}
-    return tuple(rule for rule in SENSITIVITIES if rule in wanted)
+    return tuple(SENSITIVITIES)
 
 
 def _network(options: Options, name: str, rule: str, key: Array) -> _Network:
@@ -185,7 +174,7 @@ def curves(options: Options, name: str, rule: str) -> dict[str, np.ndarray]:
     `"loss"`, and the rules' names for the cosines: arrays `[measurements, seeds]`.
     """
     optimizer = optax.adam(options.rate)
-    asked = rules_of(options, name) if rule == EXACT else ()
+    asked = rules_of(name) if rule == EXACT else ()
 
     def of_seed(key):
         network = _network(options, name, rule, key)
@@ -222,7 +211,7 @@ def curves(options: Options, name: str, rule: str) -> dict[str, np.ndarray]:
 def costs(options: Options, name: str, budget: Budget) -> dict[str, dict[str, float]]:
     """By rule, what is kept for a sequence and how long an online gradient of a batch takes."""
     key, candidates, kept = jax.random.key(0), {}, {}
-    for rule in rules_of(options, name):
+    for rule in rules_of(name):
         network = _network(options, name, rule, key)
         arrays, static = eqx.partition(network, eqx.is_array)
 
@@ -271,10 +260,10 @@ def run(options: Options) -> dict[str, list[Row]]:
     rows, lines, cosines = [], [], {}
     for name in options.cells:
         price = costs(options, name, budget)
-        for rule in rules_of(options, name):
+        for rule in rules_of(name):
             found = curves(options, name, rule)
             if rule == EXACT:
-                cosines[name] = {r: found[r] for r in rules_of(options, name)}
+                cosines[name] = {r: found[r] for r in rules_of(name)}
             half = len(cosines[name][rule]) // 2
             for what, values in (("cosine", cosines[name][rule]), ("loss", found["loss"])):
                 lines += [

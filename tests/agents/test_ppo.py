@@ -259,7 +259,6 @@ def test_the_first_ratio_is_one_in_float32(float32):
 
 
 @pytest.mark.slow
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("env", "options"), [("Pendulum-v1", {}), ("Battleship", {"board_size": 3, "ship_sizes": [2]})]
 )

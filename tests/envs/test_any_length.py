@@ -132,7 +132,6 @@ def avoids(length):
 
 
 @pytest.mark.slow
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("length", "rows"), [(3, 3), (1, 2)])
 def test_mystery_path(length, rows):
     env = envs.MysteryPath(length=length, rows=rows)

@@ -34,13 +34,17 @@ def test_a_packed_pool_is_the_same_to_the_bit(getkey, dtype, values):
         x = np.where(bits % 7 == 0, np.float32(-0.0), np.where(bits % 7 == 1, np.nan, x / 8))
         x = x.astype(np.float32)
     zeros = np.where(np.arange(size) % 2, np.float32(-0.0), np.float32(0.0))
-    pool = {"x": x, "tree": (x[:, 0], np.full((size, 2), 3, dtype)), "zeros": zeros}
-    pool = initial_states.packed(pool)
+    pool = initial_states.packed(
+        {"x": x, "tree": (x[:, 0], np.full((size, 2), 3, dtype)), "zeros": zeros}
+    )
     keys = jax.random.split(getkey(), 200)
     found = jax.jit(jax.vmap(lambda key: initial_states.chosen(pool, key)))(keys)
     index = np.asarray(jax.vmap(lambda k: jax.random.bits(k, dtype=jnp.uint32))(keys)) % size
-    expected = {"x": x[index], "tree": (x[index, 0], np.full((200, 2), 3, dtype))}
-    expected["zeros"] = zeros[index]
+    expected = {
+        "x": x[index],
+        "tree": (x[index, 0], np.full((200, 2), 3, dtype)),
+        "zeros": zeros[index],
+    }
     for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert ours.dtype == theirs.dtype
         assert np.asarray(ours).tobytes() == theirs.tobytes()

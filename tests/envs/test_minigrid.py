@@ -210,10 +210,8 @@ def by_loop(clear):
     return seen
 
 
-@pytest.mark.parametrize(
-    "side",
-    [3, 7, pytest.param(15, marks=pytest.mark.slow), pytest.param(31, marks=pytest.mark.slow)],
-)
+@pytest.mark.quick_rows(2)
+@pytest.mark.parametrize("side", [3, 7, 15, 31])
 def test_sight_spreads_as_in_the_loop(side):
     rng = np.random.default_rng(side)
     share = rng.uniform(0.4, 1, size=(200, 1, 1))

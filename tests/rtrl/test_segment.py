@@ -13,6 +13,8 @@ import scan
 UNITS, TIME = 3, 8
 RNG = np.random.default_rng(0)
 PARAMETERS = {"a": RNG.normal(size=UNITS), "w": RNG.normal(size=(UNITS, 2)), "name": "not a number"}
+NUMBERS = jax.device_put({name: PARAMETERS[name] for name in ("a", "w")})
+NO_PAST = (jax.device_put({name: np.zeros_like(PARAMETERS[name]) for name in ("a", "w")}),)
 XS = {"drive": RNG.normal(size=(TIME, 2)), "gain": RNG.normal(size=TIME)}
 BEGIN = np.isin(np.arange(TIME), (2, 5))
 WEIGHTS = jax.device_put(RNG.normal(size=(TIME, UNITS)))
@@ -66,10 +68,9 @@ def by_segments(recurrence, length, products=False):
 
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype), XS)
     update = lambda p, s, x: recurrence.end_state(recurrence.states(p, s, x, None))  # noqa: E731
-    numbers = {"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])}
     initial = recurrence.init_state()
-    start = rtrl.init(recurrence.structure, update, {**PARAMETERS, **numbers}, initial, one)
-    return jax.jit(jax.grad(loss, (0, 1), has_aux=True))(numbers, jax.tree.map(jnp.asarray, XS))
+    start = rtrl.init(recurrence.structure, update, {**PARAMETERS, **NUMBERS}, initial, one)
+    return jax.jit(jax.grad(loss, (0, 1), has_aux=True))(NUMBERS, jax.tree.map(jnp.asarray, XS))
 
 
 @functools.cache
@@ -86,7 +87,7 @@ def by_a_loop():
             total += jnp.sum(WEIGHTS[t] * h)
         return total
 
-    return gradient({"a": jnp.asarray(PARAMETERS["a"]), "w": jnp.asarray(PARAMETERS["w"])})
+    return gradient(NUMBERS)
 
 
 @pytest.mark.quick_rows(1)
@@ -111,8 +112,6 @@ def test_both_ways_of_adding_up_agree():
 def test_a_carry_is_a_constant():
     """No gradient goes out by the carry that leaves a segment, nor by the one that enters it."""
     recurrence = Counter()
-    numbers = jax.tree.map(jnp.asarray, {k: PARAMETERS[k] for k in "aw"})
-    zeros = ({k: jnp.zeros_like(p) for k, p in numbers.items()},)
     piece = jax.tree.map(lambda x: jnp.asarray(x[:4]), XS)
     h, count = recurrence.init_state()
 
@@ -123,7 +122,7 @@ def test_a_carry_is_a_constant():
         return jnp.sum(hs) + of_carry * sum(jnp.sum(leaf**2) for leaf in leaves)
 
     gradient = jax.jit(jax.grad(loss, (0, 1, 2, 3)))
-    plain, weighted = (gradient(numbers, h, zeros, piece, weight) for weight in (0.0, 1.0))
+    plain, weighted = (gradient(NUMBERS, h, NO_PAST, piece, weight) for weight in (0.0, 1.0))
     jax.tree.map(np.testing.assert_array_equal, plain, weighted)
     jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), plain[1:3])
     assert np.all(np.asarray(plain[3]["gain"]) != 0)
@@ -163,7 +162,6 @@ class OnSphere(rtrl.AbstractRecurrence):
 
 def test_a_state_need_not_have_been_zero_before_a_border():
     recurrence = OnSphere()
-    numbers = {name: jnp.asarray(PARAMETERS[name]) for name in ("a", "w")}
     xs, begin = jnp.asarray(XS["drive"]), jnp.asarray(BEGIN)
 
     def whole(numbers):
@@ -178,22 +176,20 @@ def test_a_state_need_not_have_been_zero_before_a_border():
             loss += jnp.sum(WEIGHTS[part] * states)
         return loss
 
-    exact, found = jax.jit(lambda p: (jax.grad(whole)(p), jax.grad(in_segments)(p)))(numbers)
+    exact, found = jax.jit(lambda p: (jax.grad(whole)(p), jax.grad(in_segments)(p)))(NUMBERS)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), exact, found)
 
 
 def test_what_is_not_finite_before_a_border_does_not_reach_the_carry():
     """The step before it is taken as the one at it, which is all that a sensitivity sees."""
     recurrence = Counter()
-    numbers = {name: jnp.asarray(PARAMETERS[name]) for name in ("a", "w")}
-    start = ({name: jnp.zeros_like(p) for name, p in numbers.items()},)
     border = int(np.argmax(BEGIN))
 
     @jax.jit
     def carried(drive):
         xs = {"drive": drive, "gain": jnp.asarray(XS["gain"][:4])}
-        carry = recurrence.init_state(), start
-        return rtrl.segment(recurrence, numbers, carry, xs, jnp.asarray(BEGIN[:4]))[0]
+        carry = recurrence.init_state(), NO_PAST
+        return rtrl.segment(recurrence, NUMBERS, carry, xs, jnp.asarray(BEGIN[:4]))[0]
 
     drive = np.where(np.arange(4)[:, None] < border, np.inf, XS["drive"][:4])
     same = np.testing.assert_array_equal

@@ -215,13 +215,18 @@ def test_a_large_dense_sensitivity_warns():
     rtrl.Dense(warn_above=24).zeros({"w": jnp.ones((2, 6))}, jnp.zeros(2))  # and at 24 it does not
 
 
+def without_zeros(structure, p, h):
+    """A sensitivity of the state, every number of it moved from where it begins."""
+    update = lambda p, h, x: (p["a"] * h + p["w"] @ x).astype(h.dtype)  # noqa: E731
+    s = rtrl.init(structure, update, p, h, jnp.ones(3))
+    return jax.tree.map(lambda x: x + 0.5 if eqx.is_inexact_array(x) else x, s)
+
+
 @pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense(), rtrl.UORO()])
 def test_a_state_may_be_narrower_than_parameters(structure, products):
     p, h = parameters(), H.astype(jnp.float32)
-    update = lambda p, h, x: (p["a"] * h + p["w"] @ x).astype(h.dtype)  # noqa: E731
-    s = rtrl.init(structure, update, p, h, jnp.ones(3))
-    s = jax.tree.map(lambda x: x + 0.5 if eqx.is_inexact_array(x) else x, s)
+    s = without_zeros(structure, p, h)
 
     def gradient(h):
         supplied = lambda p: rtrl.supply(structure, p, h, s, products=products)  # noqa: E731
@@ -233,14 +238,12 @@ def test_a_state_may_be_narrower_than_parameters(structure, products):
 
 @pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense(), rtrl.UORO(), rtrl.SnAp0()])
 def test_a_tangent_of_parameters_is_all_that_moves_the_state(structure):
-    """Forward mode: nothing comes of no tangent, and of a tangent what differences say."""
+    """Forward mode: nothing comes of no tangent, of others what the gradient pairs with them."""
     p = parameters()
-    s = rtrl.init(structure, lambda p, h, x: p["a"] * h + p["w"] @ x, p, H, jnp.ones(3))
-    s = jax.tree.map(lambda x: x + 0.5 if eqx.is_inexact_array(x) else x, s)
+    s = without_zeros(structure, p, H)
     pushed = jax.jit(lambda tangent: structure.jvp(s, tangent, H))
     none = pushed(jax.tree.map(jnp.zeros_like, p))
     np.testing.assert_array_equal(none, np.zeros_like(H))
-    # What is paired with a cotangent is what the gradient has.
     supplied = lambda p: jnp.sum(G * rtrl.supply(structure, p, H, s))  # noqa: E731
     gradient = jax.jit(jax.grad(supplied))(p)
     expected = sum(jnp.sum(x) for x in jax.tree.leaves(gradient))

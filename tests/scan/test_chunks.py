@@ -69,7 +69,6 @@ def test_values_and_gradients_equal_the_loop(decays, delta):
 
 
 @pytest.mark.slow
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("steps", "length"), [(3, 16), (1, 16), (5, 1)])
 def test_chunks_of_one_step_are_the_loop_too(steps, length):
     *arguments, state, _, begin = problem(1, True)

@@ -65,7 +65,6 @@ def test_gradients_in_bfloat16(name, float32):
 
 
 @pytest.mark.slow
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     "name",
     [

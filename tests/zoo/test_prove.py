@@ -160,7 +160,6 @@ def test_zeros_are_not_near_a_scan_in_float32(float32):
 
 
 @pytest.mark.slow
-@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("hidden", [2, 4, 5])
 def test_a_dnc_in_half_precision_may_take_its_slots_in_another_order(hidden, float32):
     assert all(

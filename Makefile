@@ -21,10 +21,11 @@ export PYTHONDONTWRITEBYTECODE =
 CONSTRAINTS ?=
 
 # One stamp per extra: pip runs again when pyproject.toml has changed. Several, as in test,docs, are
-# installed at once.
+# installed at once. Most of their modules are never imported, so that compiling all of them would
+# take longer than all else here.
 comma := ,
 STAMP := $(VENV)/.trace-zoo
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
     $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
 
 .PHONY: help train test test-slow test-all docs serve lint format bench bench-gpu mutants dist clean
@@ -64,14 +65,14 @@ test-slow: $(STAMP)-test
 test-all: $(STAMP)-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-lint: $(STAMP)-test
+lint: $(STAMP)-test $(STAMP)-lint
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m ruff check
 	$(BIN)/lint-imports
 	$(BIN)/deptry scan rtrl zoo agents
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
 
-format: $(STAMP)-test
+format: $(STAMP)-lint
 	$(BIN)/python -m ruff format
 	$(BIN)/python -m ruff check --select I --fix
 

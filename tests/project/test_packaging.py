@@ -48,12 +48,8 @@ def test_version_is_that_of_the_citation():
 def test_oldest_constraints_are_the_lower_bounds():
     lines = (source.ROOT / ".ci" / "oldest-constraints.txt").read_text().splitlines()
     pins = dict(line.split("#")[0].strip().split("==") for line in lines if "==" in line)
-    # They check the source, which needs no old version of them.
-    tools = {"ruff", "pyright", "import-linter", "deptry"}
     declared = PYPROJECT["dependencies"] + PYPROJECT["optional-dependencies"]["test"]
     for requirement in map(Requirement, declared):
-        if requirement.name in tools:
-            continue
         lowest = _minimum(requirement)
         assert lowest, f"`{requirement}` has no lower bound"
         assert requirement.name in pins, f"`{requirement.name}` is missing from the constraints"

@@ -181,7 +181,7 @@ def _in_numpy(tree):
     return jax.device_get(data)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("separate", [False, True])
 def test_what_a_memory_keeps_in_a_rollout_changes_nothing(separate):
     """Two rollouts in segments and a policy's own steps, against steps by the memory itself."""
@@ -268,6 +268,7 @@ def test_states_are_kept_at_the_borders_of_segments():
     jax.tree.map(np.testing.assert_array_equal, rollout, again)
 
 
+@pytest.mark.slow
 def test_a_key_that_is_an_array_of_numbers_is_the_same_key():
     typed, untyped = (collected(Spans(), segment=4, key=k) for k in (KEY, jax.random.key_data(KEY)))
     jax.tree.map(np.testing.assert_array_equal, typed, untyped)
@@ -344,6 +345,7 @@ def test_an_evaluation_keeps_what_the_first_episode_came_to():
     np.testing.assert_array_equal(played["returns"], drawn)
 
 
+@pytest.mark.slow
 def test_an_evaluation_ends_at_the_limit_and_draws_if_asked():
     env = Spans()
     actor, policy = Actor(env, env.default_params), Policy(Counting(), None, None)

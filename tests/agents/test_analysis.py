@@ -55,7 +55,7 @@ def only_lag(lag):
     return eqx.tree_at(lambda n: n.memory.cell.w, net, jnp.where(kept, w, 0).reshape(5, 12))
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("lag", [0, 2, 3])
 def test_a_value_that_depends_on_one_past_observation(lag):
     net = only_lag(lag)
@@ -245,7 +245,7 @@ def _sorted(values):
 
 
 # Constant and real, constant and complex, dependent on the input, and of two axes.
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["rtu", "linear_rnn", "mingru", "ffm", "retnet"])
 def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     small = {"traces": 2, "contexts": 2} if name == "ffm" else {}
@@ -301,6 +301,7 @@ def test_eigenvalues_of_a_stack_are_those_of_its_layers():
 # Pictures
 
 
+@pytest.mark.slow
 def test_sensitivities_are_drawn(tmp_path):
     values = {"GRU": np.array([1.0, 1, 2]), "FFM": [np.array([0.0, 4]), np.array([1.0, 0, 0])]}
     path = tmp_path / "a.png"

@@ -172,6 +172,7 @@ def test_compare_takes_any_metric(trained, tmp_path, capsys):
     assert "final loss" in shown and "best" not in shown  # the largest loss is not the best
 
 
+@pytest.mark.slow
 def test_compare_takes_any_statistic(tmp_path, capsys):
     """Of five seeds, whose last values are by hand; beside it the best points and all of them."""
     (tmp_path / "five").mkdir()
@@ -339,6 +340,7 @@ def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, cap
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_play_takes_another_environment_with_the_same_spaces(trained, tmp_path, capsys):
     film = tmp_path / "play.gif"
     words = ["play", str(trained), "--agent", "1", "--out", str(film), "--sample"]
@@ -428,6 +430,7 @@ def test_annealing_is_told_once():
         build("--anneal --anneal-steps 77 --steps 400")
 
 
+@pytest.mark.slow
 def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
     film = tmp_path / "play.gif"
     words = ["play", "--env", "t_maze", "--env-options", "length=1", "--out", str(film)]

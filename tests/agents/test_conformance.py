@@ -261,6 +261,7 @@ class Poisoned(Spans):
         return seen, state, jnp.where(ended & (state.length == 7), jnp.nan, reward), ended, info
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FIRST[-1:], ids=by_name)
 def test_a_number_that_is_none_stops_training_and_keeps_the_last_good_checkpoint(case, tmp_path):
     env, params = case.agent.environment

@@ -136,6 +136,7 @@ def test_a_seed_keeps_its_value_where_it_has_none():
     np.testing.assert_array_equal(last_known(values), [[nan, 5], [3, 5], [3, 5], [4, 9]])
 
 
+@pytest.mark.slow
 def test_a_curve_may_be_smoothed_by_its_number_of_points(tmp_path, drawn):
     folder = write_run(tmp_path / "a", iterations=160)
     for smoothing in (None, 3, 1):
@@ -180,6 +181,7 @@ def test_more_runs_than_colors_can_be_told_apart(tmp_path, drawn):
     assert len(looks) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [6, 7])
 def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
     folder = write_run(tmp_path / "a", seeds=1)
@@ -191,7 +193,7 @@ def test_many_names_stand_beside_the_curves(tmp_path, drawn, count):
     assert curves.width > 5 * drawn[0].dpi
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "words"), [(25, "a"), (10, "learning_rate=0.0003," * 6)])
 def test_as_many_names_as_there_are_have_room(tmp_path, drawn, count, words):
     folder = write_run(tmp_path / "a", seeds=1)
@@ -267,6 +269,7 @@ def configure(folder, env, gradient):
     (folder / "config.json").write_text(json.dumps({"agent": agent}))
 
 
+@pytest.mark.slow
 def test_each_environment_has_its_part_with_what_its_runs_share_above(tmp_path, drawn, capsys):
     settings = {"a": ("X", "RTRL"), "b": ("Y", "BPTT"), "c": ("X", "BPTT")}
     runs = {label: write_run(tmp_path / label, seeds=1) for label in settings}

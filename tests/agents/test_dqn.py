@@ -171,6 +171,7 @@ def test_the_share_of_random_actions_falls():
     np.testing.assert_allclose(shares, [1, 1, 0.5, 0.3, 0.1, 0.1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_share_of_the_actions_is_random():
     values = jnp.tile(jnp.array([0.0, 2.0, 1.0, 0.0]), (4000, 1))
     network = SimpleNamespace(step=lambda state, inputs: (state, inputs.observation))

@@ -43,6 +43,7 @@ def _wrapped(wrap):
     return wrap(env), params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
     [

@@ -86,6 +86,7 @@ def test_it_is_judged_and_can_be_repeated(tmp_path):
         experiments.run(TINY, tmp_path / "a", scale="large")
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_whole_makes_no_rows(tmp_path):
     one = dataclasses.replace(
         TINY, environments={"long": LENGTHS["long"]}, variants={"one": {}}, tune={}, claims=()

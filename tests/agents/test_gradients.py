@@ -84,6 +84,7 @@ def test_the_three_gradients_agree_where_they_must(memory):
     assert difference(TBPTT(4), lambda net: net.memory) > 1e-3
 
 
+@pytest.mark.slow
 def test_they_agree_for_a_memory_without_a_state():
     net = network("frame_stack", {"window": 1})
     assert not any(x.size for x in jax.tree.leaves(net.memory.init_state()))

@@ -71,6 +71,7 @@ def test_the_first_values_with_one_bit_are_those_worked_by_hand():
         np.testing.assert_allclose(q[:, 4 * write : 4 * write + 4], expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_values_are_those_of_all_sequences_played():
     """Every sequence of actions, weighed by its probability under a random policy."""
     agent = ideal("recall_variation", "OA1", discount=0.9)

@@ -160,6 +160,7 @@ def test_a_stranger_has_everybodys_settings():
             entrant(BOARD, label, memory, RTRL(4))
 
 
+@pytest.mark.slow
 def test_a_label_is_of_one_memory(tmp_path):
     """What an earlier memory has left behind is not the next one's."""
     runs = [("long", "one")]

@@ -32,6 +32,7 @@ def test_categorical_against_its_probabilities():
     np.testing.assert_allclose(frequency, p, atol=0.015)
 
 
+@pytest.mark.slow
 def test_several_categoricals_against_all_their_values():
     nvec = (2, 1, 3)
     logits = jnp.array([[0.3, -1.0, 5.0, 2.0, 0.1, 0.7], [0.0, 1.0, -2.0, 0.0, 0.5, 0.0]])

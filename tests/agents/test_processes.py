@@ -80,6 +80,7 @@ time.sleep(5)
     assert ended.returncode == -signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_jax_has_the_barrier_that_is_no_public_part_of_it():
     """A job of one process, for which it is the same."""
     text = (

@@ -58,6 +58,7 @@ def path(written, tmp_path):
     return shutil.copytree(written, tmp_path / "copy") / "checkpoint.eqx"
 
 
+@pytest.mark.slow
 def test_it_comes_back_bitwise_where_it_was_or_elsewhere(written, same_state):
     state, path = make(), written / "checkpoint.eqx"
     where = jax.tree.map(lambda x: x.sharding, state)

@@ -100,6 +100,7 @@ def test_actions_have_to_be_discrete():
         agent("PositionOnlyPendulumEasy")
 
 
+@pytest.mark.slow
 def test_its_policy_normalizes_what_it_sees_and_acts_on_caches():
     memory = zoo.spec("transformer", hidden=4, window=3)
     q = agent(Choices(4, 9), memory=memory, normalize_observation=True, epsilon=1.0)

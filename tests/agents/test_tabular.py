@@ -81,6 +81,7 @@ def test_a_truncation_is_bootstrapped_over_and_a_termination_is_not():
     assert table[4, 0] == 1, "the last cell is left for good"
 
 
+@pytest.mark.slow
 def test_an_episode_begins_with_an_action_for_its_first_observation():
     agent = agents.Tabular(
         env="t_maze",
@@ -120,6 +121,7 @@ class Bandit(Tape):
         return observation, state, action.astype(jnp.float32), ended, info
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(("rule", "most"), [("q_learning", 1), ("sarsa", 2)])
 def test_q_learning_chooses_after_it_has_learned(rule, most):
     """All is worth 1 at first, and what was tried is worth what it gave: an arm without a reward is

@@ -181,6 +181,7 @@ def test_every_episode_is_equally_likely_the_newest_too():
     assert chi_square(counts * np.array(lengths)) < 1e-9, "the test sees no difference"
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("burn_in", [0, 2])
 def test_every_segment_is_equally_likely_and_is_padded_and_masked(burn_in):
     """Segments of 3 of episodes of 1, 7 and 3 steps, the second of which was truncated."""

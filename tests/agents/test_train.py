@@ -251,6 +251,7 @@ def test_a_state_that_is_not_finite_never_replaces_a_checkpoint(tmp_path):
     assert list(state.iteration) == [4] * 6 and np.isfinite(state.learner["position"]).all()
 
 
+@pytest.mark.slow
 def test_what_takes_long_is_said_and_so_is_what_is_rounded(tmp_path, capsys):
     train(Walk(), tmp_path / "a", steps=101, evaluate_every=0, progress="lines")
     rounded, compiling, compiled, *lines = capsys.readouterr().out.splitlines()
@@ -270,6 +271,7 @@ def hangup():
     signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number, hangup):
     hangup(signal.SIG_DFL)
@@ -289,6 +291,7 @@ def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number, h
     assert after == before
 
 
+@pytest.mark.slow
 def test_a_hangup_that_is_ignored_stays_so(tmp_path, interrupt):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:
@@ -314,6 +317,7 @@ jax.block_until_ready(jax.tree.leaves(jax.jit(init_seeds(ppo, 0, 2))()))
     subprocess.run([*limited, sys.executable, "-c", code], check=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_it_runs_outside_the_main_thread(tmp_path):
     results = []
     thread = threading.Thread(target=lambda: results.append(train(Walk(), tmp_path / "a")))
@@ -534,6 +538,7 @@ def test_a_folder_that_is_removed_has_lost_its_checkpoint(copy, monkeypatch):
         train(Walk(), copy, steps=1200, checkpoint_every=2, resume=True)
 
 
+@pytest.mark.slow
 def test_a_tracker_goes_on_with_a_resumed_run_and_may_fail(copy, monkeypatch):
     sent = install_tracker(monkeypatch, "wandb")
     train(Walk(), copy, steps=800, resume=True, track="wandb", track_project="memories")
@@ -582,6 +587,7 @@ def test_counts_out_of_range_are_named(tmp_path, name, value, rule):
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.slow
 def test_rows_are_bounded_and_go_on_in_their_rhythm(tmp_path):
     """Of iterations 1 to 10: every fourth, those evaluated, and the last."""
     options = {"log_every": 4, "evaluate_every": 7}

@@ -139,6 +139,7 @@ def test_a_mean_that_is_finite_nowhere_ends_nothing(tmp_path, capsys):
     assert "nothing to draw yet: no finite return" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_until_its_writer_ends(tmp_path, capsys):
     folder = make_run(tmp_path / "a", 3)
     let_go = threading.Event()

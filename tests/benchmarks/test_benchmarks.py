@@ -274,7 +274,7 @@ def test_solvers_agree(dtype, constant):
         )
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.complex128])
 def test_alternatives_are_the_recurrence_and_its_gradient(dtype):
     rng = np.random.default_rng(0)
@@ -392,6 +392,7 @@ def test_environments_start_all_over_an_episode(float32):
     np.testing.assert_array_equal(after.time, (states.time + 2) % 51)
 
 
+@pytest.mark.slow
 def test_sensitivity_of_the_named_cell_is_at_most_51_kilobytes(float32):
     cell = gradients.make_cell("rtu", 96, 64)
     assert _measure.tree_bytes(cell.rtrl_init()) <= 51_000
@@ -481,6 +482,7 @@ def test_differences(float32, capsys):
         differences.run(differences.Options(rows=("gru",)))
 
 
+@pytest.mark.slow
 def test_differing_rules_are_right_without_their_difference():
     right = _differences_rules.by_traces(phase_factor=True, log_gamma=False)
     for found, expected in zip(right, _differences_rules.autodiff(), strict=True):
@@ -562,6 +564,7 @@ def test_a_sweep_is_timed(tmp_path):
     assert (tmp_path / "sweep" / "runs" / "seed=0" / "learning_curve.png").exists()
 
 
+@pytest.mark.slow
 def test_a_step_of_rtrl_makes_its_sensitivity():
     """What nobody asks for is left out by XLA: the time would be of a step without it."""
     cell = eqx.filter_jit(lambda: zoo.get("rtu", hidden=2, inputs=3))()

@@ -24,7 +24,7 @@ def recalled(blank):
     return lambda seen, time, key: (seen[0] >> jnp.maximum(seen[time] - blank - 1, 0)) % 2
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "bits"), [(5, 3), (1, 1), (60, 2)])
 def test_memory_chain(length, bits):
     env = envs.MemoryChain(length=length, bits=bits)
@@ -159,6 +159,7 @@ def test_mystery_path_without_memory_is_at_most_the_formula():
     assert np.unravel_index(value.argmax(), value.shape) == (10, 10)  # uniform steps
 
 
+@pytest.mark.slow
 def test_one_fall_too_many_ends_it():
     env = envs.MysteryPath(length=2, rows=2)
     params = env.default_params

@@ -357,6 +357,7 @@ def test_a_memory_is_named_by_text():
         external_memory.parse(1)
 
 
+@pytest.mark.slow
 def test_from_the_command_line():
     options = parse_options(["external_memory=B1", "rows=4"], "--env-options")
     env, params = envs.make("gravity", **options)

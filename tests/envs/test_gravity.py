@@ -205,6 +205,7 @@ def back_o(o):
     return (o[0] == 14) | (o[1] == 15)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize(
     ("memory", "act"),
     [

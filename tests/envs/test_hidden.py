@@ -94,6 +94,7 @@ def test_what_is_hidden_is_all_that_memory_is_for(name):
         np.testing.assert_allclose(rewards[:end].sum(), best, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_pairs_that_are_turned_knowingly_match():
     twin, params = envs.make("ConcentrationEasy", observability="full")
 
@@ -117,7 +118,7 @@ def test_the_state_before_tells_where_the_third_returns_to():
     np.testing.assert_array_equal(hidden[1:], seen[:-1])
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hallway_cookie", "hallway_keys", "MemoryS7", "RedBlueDoors-8x8"])
 def test_what_a_map_hides_is_the_rest_of_its_state(name):
     twin, params = envs.make(name, observability="full")

@@ -131,6 +131,7 @@ def test_what_is_not_bridged_is_told_with_the_reason(name, reason):
         envs.make(name)
 
 
+@pytest.mark.slow
 def test_a_tree_of_observations_becomes_a_vector():
     env, params = envs.make("fake/jumanji")
     observation, state = env.reset(jax.random.key(0), params)

@@ -56,6 +56,7 @@ def test_options_of_ours():
     assert (env.decks, env.k, envs.episode_steps(env, params)) == (3, 9, 20)
 
 
+@pytest.mark.slow
 def test_options_of_gymnax():
     env, params = envs.make("MemoryChain-bsuite", memory_length=10, num_bits=3)
     assert params.memory_length == 10

@@ -183,6 +183,7 @@ def test_an_image_may_be_black():
         assert picture.shape == (6 * 24 + HEADER, 8 * 24, 3)
 
 
+@pytest.mark.slow
 def test_a_planes_color_is_its_own():
     env, params = envs.make("Breakout-MinAtar", mask="top")
     observation, state = jax.jit(env.reset)(jax.random.key(0), params)

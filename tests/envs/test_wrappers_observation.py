@@ -68,6 +68,7 @@ def test_flatten_parts():
     check_each(env, plain("parts"), function)
 
 
+@pytest.mark.slow
 def test_one_hot():
     inside, _ = envs.make("RepeatPrevious")
     env, base, r = wrappers.OneHot(inside), record(inside), record(wrappers.OneHot(inside))

@@ -142,6 +142,7 @@ def test_an_indivisible_segment_is_named(segment):
         rtrl.accumulate(loss_of_step, memory, carry, xs, targets=weights, segment=segment)
 
 
+@pytest.mark.slow
 def test_whole_numbers_of_numpy_and_lists_of_flags_are_taken(unhooked):
     memory, carry, xs, weights = forms.problem(RTU, 0)
 

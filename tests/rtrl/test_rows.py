@@ -104,6 +104,7 @@ def test_where_an_episode_begins_a_row_is_not_read():
     assert any(np.isnan(g).any() for g in jax.tree.leaves(got))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("by_rows", [True, False])
 def test_rounded_sensitivities_keep_three_digits(by_rows):
     cell, states, table, xs = problem("rtu")

@@ -222,6 +222,7 @@ def without_zeros(structure, p, h):
     return jax.tree.map(lambda x: x + 0.5 if eqx.is_inexact_array(x) else x, s)
 
 
+@pytest.mark.quick_rows(3)
 @pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("structure", [rtrl.Diagonal(), rtrl.Dense(), rtrl.UORO()])
 def test_a_state_may_be_narrower_than_parameters(structure, products):

@@ -81,6 +81,7 @@ def test_chunks_of_one_step_are_the_loop_too(steps, length):
     )
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("delta", [False, True])
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
 def test_what_is_not_finite_is_seen_until_the_episode_ends(bad, delta):
@@ -151,7 +152,7 @@ def test_shapes_that_do_not_fit_are_named(unhooked):
             scan.delta_rule(**operands | changed)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_strong_decay_hides_none_behind_it_in_half_precision(dtype):
     one, k = jnp.ones((16, 1), dtype), jnp.zeros((16, 1), dtype).at[0].set(1)

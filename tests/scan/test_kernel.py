@@ -90,7 +90,8 @@ def test_the_solution_and_its_adjoint_equal_the_loop(name, dtype, chunks, revers
     check(name, dtype, replace(TWO_AT_A_TIME, chunks=chunks), reverse)
 
 
-@pytest.mark.parametrize(("name", "dtype", "chunks", "reverse"), slow_but(QUICK[:1], SHARED))
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dtype", "chunks", "reverse"), SHARED)
 def test_through_shared_memory_they_do_too(name, dtype, chunks, reverse):
     check(name, dtype, replace(THROUGH_SHARED_MEMORY, chunks=chunks), reverse)
 
@@ -183,6 +184,7 @@ def lowered_for_cuda(shape):
     return program, [x for x in program.splitlines() if "@__gpu$xla.gpu.triton" in x]
 
 
+@pytest.mark.slow
 def test_it_is_lowered_for_cuda_with_complex_arrays_as_they_are(float32):
     program, calls = lowered_for_cuda((1024, 16, 8))
     # Three launches forward and three backward: chunks, their ends, chunks again.

@@ -117,6 +117,7 @@ def test_where_it_does_not_converge_the_loop_takes_over():
     np.testing.assert_allclose(states, expected, rtol=1e-9)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("coupling", ["units", "dense"])
 @pytest.mark.parametrize(("dtype", "step"), [("float32", 1000), ("bfloat16", 1)])
 def test_a_unit_that_is_large_hides_no_other(dtype, step, coupling):
@@ -131,6 +132,7 @@ def test_a_unit_that_is_large_hides_no_other(dtype, step, coupling):
     np.testing.assert_allclose(states[:, 1], expected[:, 1], rtol=0, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_an_initial_state_has_the_states_dtype(float32):
     update = lambda p, h, x: jnp.tanh(p * h + x)  # noqa: E731
     ones, begin = jnp.ones(3), jnp.arange(5) == 2
@@ -140,6 +142,7 @@ def test_an_initial_state_has_the_states_dtype(float32):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_inputs_may_be_of_numpy():
     p, xs = {"used": jnp.array(1.0), "unused": 2.0}, np.linspace(0, 1, 16)
     update = lambda p, h, x: doubling(p["used"], h, x)  # noqa: E731

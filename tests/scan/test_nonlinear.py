@@ -124,6 +124,7 @@ def test_sequences_side_by_side():
     assert_close(total(ours), total(loop))
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["two components", "dense"])
 def test_tangents_are_those_of_the_loop_and_the_initial_state_is_a_constant(name):
     update, state, coupling = RECURRENCES[name]

@@ -40,6 +40,7 @@ def test_chunks_have_the_values_and_gradients_of_the_loop():
     forms.assert_close((end, ys[5:]), (out[0], out[1][5:]))
 
 
+@pytest.mark.slow
 def test_long_sequences_take_chunks_by_themselves():
     memory = zoo.get("linear_attention", hidden=4, inputs=3)
     xs = jax.random.normal(jax.random.key(0), (40, 3))

@@ -196,6 +196,7 @@ def test_a_matrix_memory_is_scanned_in_chunks_behind_a_front():
         other.scan(other.init_state(), jnp.asarray(xs), jnp.asarray(BEGIN), method="chunks")
 
 
+@pytest.mark.slow
 def test_what_is_kept_for_the_front_is_its_size_for_every_unit():
     memory = fronted("rtu", inputs=6, hidden=5)
     (kept,) = memory.rtrl_init()
@@ -217,6 +218,7 @@ def test_what_cannot_be_fronted():
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=0)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["mlp", "positional_mlp"])
 def test_a_front_of_what_no_parameter_moves(name):
     """No state, or only a clock: there is nothing to keep, and the present is all of the past."""

@@ -48,7 +48,7 @@ def test_the_clock_goes_on_above_256(float32):
     assert ys.dtype == jnp.bfloat16 and np.std(np.asarray(ys[300:], np.float32), 0).max() > 0.05
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["rtu", "mingru", "gru", "ffm", "dnc", "transformer", "qrnn", "gru by UORO"]
 )

@@ -155,7 +155,7 @@ def test_unusual_cells_go_through_a_loop(cell):
     np.testing.assert_allclose(cell.rtrl_scan(carry, xs)[1], steps, rtol=1e-12)
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["rtu", "gru", "elstm", "ffm"])
 def test_borders_may_be_of_numpy(name):
     """As many as a parameter has rows, so that a broadcast would not be noticed."""

@@ -20,6 +20,7 @@ def test_rows_have_a_mean_square_or_a_length_of_1():
     np.testing.assert_allclose(jnp.linalg.norm(unit(ROWS), axis=-1), 1, rtol=1e-12)
 
 
+@pytest.mark.quick_rows(3)
 @pytest.mark.parametrize("norm", [layer_norm, rms_norm, unit])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_normalized_in_float32(norm, dtype):

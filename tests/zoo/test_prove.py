@@ -134,6 +134,7 @@ def test_only_a_refusal_in_words_is_one(message, refused, float32):
     assert check.passed == refused and (refused or message in check.rule)
 
 
+@pytest.mark.slow
 def test_zeros_are_not_near_a_scan_in_float32(float32):
     class Silent(zoo.MinGRU):
         def readout(self, state, x):

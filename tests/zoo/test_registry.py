@@ -239,6 +239,7 @@ def count(module):
     return sum(leaf.size for leaf in jax.tree.leaves(module) if hasattr(leaf, "size"))
 
 
+@pytest.mark.slow
 def test_parameter_counts_of_the_control_experiments():
     assert count(zoo.get("rtu", hidden=192, inputs=64)) == 24_960
     assert count(zoo.get("rtu", hidden=192, inputs=64, nonlinear=True)) == 24_960

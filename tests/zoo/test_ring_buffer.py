@@ -10,6 +10,7 @@ from zoo.parts import RingBuffer
 LENGTH, TIME = 4, 11
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_rows_are_found_by_their_lag_and_in_their_order(axis):
     """At every step of two that are at different places, in a batch."""

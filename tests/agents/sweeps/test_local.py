@@ -53,6 +53,7 @@ def test_a_folder_of_the_users_is_not_taken_for_ours(tmp_path):
     assert outcome.problem == "", (tmp_path / "out" / "logs" / "a.log").read_text()
 
 
+@pytest.mark.slow
 def test_who_asks_to_stop_gets_checkpoints_and_the_same_runs_go_on(jobs, tmp_path):
     wanted = jobs(a="once", b="once", c="once")
     stopping = threading.Event()
@@ -70,6 +71,7 @@ def test_who_asks_to_stop_gets_checkpoints_and_the_same_runs_go_on(jobs, tmp_pat
     assert all(o.problem == "" for o in local.run(wanted[:2], 2, never))
 
 
+@pytest.mark.slow
 def test_who_leaves_kills(jobs, tmp_path):
     (job,) = jobs(a="once")
     outcomes = local.run([job, *jobs(b="0")], 2, never)
@@ -118,6 +120,7 @@ job.execute(job.Job("a", ("once",), Path({str(tmp_path)!r}), Path({str(source.RO
     assert execute(job).problem == ""  # which waits for the lock, until the other has stopped
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_another_processs_is_refused(jobs, monkeypatch):
     monkeypatch.setattr(jobs_module, "_PATIENCE", 0.1)
     one, other = jobs(a="0", b="0")

@@ -29,6 +29,7 @@ def commands(text):
     return found
 
 
+@pytest.mark.slow
 def test_commands_are_printed_that_train_reads(tmp_path, capsys):
     words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--grid", "seed=0,1"]
     assert main([*words, "--out", str(tmp_path), "--seeds", "2"]) == 0
@@ -108,6 +109,7 @@ def test_what_is_wrong_is_said_before_anything_begins(text, message, tmp_path, c
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_run_without_a_picture_is_complete_where_there_is_nothing_to_draw(tmp_path, capsys):
     words = "sweep --env t_maze --algorithm tabular --engine print --steps 2 --rollout-length 2"
     words = [*words.split(), "--evaluate-every", "0", "--grid", "seed=0", "--out", str(tmp_path)]

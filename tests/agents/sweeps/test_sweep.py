@@ -158,6 +158,7 @@ def test_a_run_that_goes_on_is_looked_at_again(sweep):
         assert _look(sweep, "return", {})["epsilon=done"].state == "training"
 
 
+@pytest.mark.slow
 def test_a_sweep_is_compared_by_the_runs_that_have_a_value(sweep, capsys, tmp_path):
     (sweep / "runs" / "epsilon=damaged" / "scalars.csv").write_text("iteration,env_steps,seed\n")
     assert main(["compare", str(sweep), "--out", str(tmp_path / "a.png")]) == 0
@@ -165,6 +166,7 @@ def test_a_sweep_is_compared_by_the_runs_that_have_a_value(sweep, capsys, tmp_pa
     assert "epsilon=done" in text and "epsilon=damaged" not in text
 
 
+@pytest.mark.slow
 def test_of_a_sweep_evaluations_are_enough(tmp_path, capsys):
     """One run has no return of training, as where no episode ended: neither is left out."""
     write_list(tmp_path, {"longest": [], "short": []})

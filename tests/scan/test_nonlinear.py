@@ -99,9 +99,9 @@ def slopes(which, name, resets, platform):
     return jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2)))
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize("begin", slow_but(["some"], BEGINS))
-@pytest.mark.parametrize("name", RECURRENCES)
+@pytest.mark.parametrize("name", slow_but(["two components"], RECURRENCES))
 def test_gradients_are_those_of_the_loop(name, begin, platform):
     arguments, resets = losses(name, None)[2], begin != "none"
     flags = BEGINS[begin] if resets else FLAGS

@@ -28,7 +28,7 @@ _LABELS = {
     "length": "episode length (steps, training)",
 }
 _WIDTH, _HEIGHT = 7.0, 4.2  # of a picture, or of each environment's part of it, in inches
-_INSIDE = 6  # more lines leave no corner free for their names
+_INSIDE = 4  # the names of more would stand on the curves
 _BESIDE = 3.0  # inches that a part is wider where names stand beside it
 _ENTRY, _LINE = 0.21, 0.17  # inches of a name among the names, and of each line more
 _NAME, _TITLE = 48, 64  # characters of a line, which a longer name or title is broken into

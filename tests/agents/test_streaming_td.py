@@ -143,9 +143,12 @@ def test_obgd_bounds_each_environment_by_itself(adaptive):
         steps = [obgd_by_hand(np.zeros(7), *pair, 0.5, 3.0) for pair in zip(z, errors, strict=True)]
         flat_update = np.concatenate([update["a"], np.ravel(update["b"])])
         np.testing.assert_allclose(flat_update, np.mean(steps, 0), rtol=1e-9)
+    as_published = jax.jit(obgd(0.5).update)
     small = jax.tree.map(lambda z: 1e-6 * z[0], traces)
-    update, _ = jax.jit(obgd(0.5).update)(small, 0.3, ())
+    update, _ = as_published(small, 0.3, ())
     np.testing.assert_allclose(update["a"], 0.15 * small["a"], rtol=1e-9)  # nothing is cut
+    update, _ = as_published({"a": jnp.full(4, 5.0)}, 0.3, ())
+    np.testing.assert_allclose(update["a"], 0.5 / 20 * 0.3 * 5, rtol=1e-9)  # κ is 2
 
 
 def test_traces_accumulate_and_are_cut_where_an_episode_ends():

@@ -445,6 +445,7 @@ def test_play_writes_a_film_of_random_actions(tmp_path, capsys):
         assert frames.info["duration"] == 100
 
 
+@pytest.mark.slow
 def test_envs_and_cells_are_listed(capsys):
     assert main(["envs", "--filter", "medium"]) == 0
     head, *rows, caption = capsys.readouterr().out.splitlines()

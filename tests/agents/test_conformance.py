@@ -296,6 +296,7 @@ def test_a_reward_that_is_no_number_is_in_a_metric_as_soon_as_in_the_learner(tra
     raise AssertionError("no metric tells")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trained",
     rows(lambda case: case.name in ("documented", "ppo rtrl", "sac tape")),

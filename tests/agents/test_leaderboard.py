@@ -140,6 +140,7 @@ def test_the_largest_part_without_holes_is_counted():
     assert tasks == ("a", "b", "c") and len(found) == 3
 
 
+@pytest.mark.slow
 def test_every_run_of_the_board_can_be_made():
     for task in leaderboard.tasks("Easy"):
         assert BOARD.agent(twin(task), "mlp", {}).steps_per_iteration == 8192

@@ -271,7 +271,7 @@ def hangup():
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number, hangup):
     hangup(signal.SIG_DFL)

@@ -92,9 +92,7 @@ _BRAX = (
 )
 
 # Each port with a small game in the way of its package, which the tests do not install.
-_PORTS = tuple(
-    Case(name, slow=name != "fake/craftax", heavy=name != "fake/craftax") for name in PORTS
-)
+_PORTS = tuple(Case(name, slow=True, heavy=name != "fake/craftax") for name in PORTS)
 
 # The packages themselves, where they are installed: CONTRIBUTING.md says how.
 _PACKAGES = (

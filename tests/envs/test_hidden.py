@@ -139,6 +139,7 @@ def test_what_a_map_hides_is_the_rest_of_its_state(name):
         (_, hidden), state, *_ = twin.step(key, state, action, params)
 
 
+@pytest.mark.slow
 def test_an_agent_takes_what_is_seen_and_what_is_hidden():
     options = {"env": "HigherLowerEasy", "env_options": {"observability": "full"}}
     ppo = agents.PPO(

@@ -115,6 +115,7 @@ def test_without_a_pool_a_reset_is_one_of_the_package():
     np.testing.assert_array_equal(state.inner.key, jax.random.key_data(keys))
 
 
+@pytest.mark.slow
 def test_other_initial_states_are_used():
     env = made(pool_size=SIZE)
     pool = env.draw_initial_states(jax.random.key(9), 2)

@@ -63,6 +63,7 @@ def by_memory(seen, time, key):
     return jnp.where(seen[time] == THIRD, seen[time - 1], 0)
 
 
+@pytest.mark.slow
 def test_the_chain_moves_as_the_paper_says():
     seen, reward, terminated, truncated, state = play(envs.ThreeState(40), by_memory, 40)
     seen = np.asarray(seen)

@@ -182,6 +182,7 @@ def test_the_forms_agree():
             np.testing.assert_allclose(got, expected[t], rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_matrix_memory_is_scanned_in_chunks_behind_a_front():
     memory = fronted("linear_attention")
     xs = np.random.default_rng(0).normal(size=(TIME, INPUTS))

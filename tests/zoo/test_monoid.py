@@ -11,6 +11,7 @@ from tests.zoo import examples, forms
 CELL = jax.jit(lambda key: examples.Affine(3, 4, key=key))(jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_the_example_is_a_monoid():
     a, b, c = (CELL.lift(x) for x in jax.random.normal(jax.random.key(1), (3, 3)))
     left = CELL.combine(CELL.combine(a, b), c)

@@ -145,7 +145,6 @@ def test_q_learning_chooses_after_it_has_learned(rule, most):
     assert missed.max() == most
 
 
-@pytest.mark.slow
 def test_q_learning_finds_the_optimal_values():
     """Without pull, the cell is the whole state and nothing is random."""
     options = {"rows": 3, "columns": 3, "pull": 0.0, "walls": (), "max_steps_in_episode": 50}

@@ -53,8 +53,8 @@ EXPERIMENT = Experiment(
         ),
     ),
     differs=(
-        "Three of eight tasks, a million steps of 64 environments by 32 in place of one by 2,048, so "
-        "that credit reaches back 32 steps at most; one rate for all; a layer of 64 units for "
+        "Three of eight tasks, a million steps of 64 environments by 32 in place of one by 2,048, "
+        "so that credit reaches back 32 steps at most; one rate for all; a layer of 64 units for "
         "GPT-2; actions within ±1, as brax takes them."
     ),
 )

@@ -52,9 +52,9 @@ def undeclared() -> Row:
     files = importlib.metadata.files("gymnax") or []
     texts = [file.read_text() for file in files if file.suffix == ".py"]
     imports = sum("\nimport six" in text or "\nfrom six" in text for text in texts)
-    undeclared = 0 if "six" in required else imports
+    there = 0 if "six" in required else imports
     what = "modules that import `six`, which is not among what it requires"
-    return row("gymnax", "utils.load_mnist", what, "its metadata", undeclared, 0)
+    return row("gymnax", "utils.load_mnist", what, "its metadata", there, 0)
 
 
 def auto_reset() -> Row:

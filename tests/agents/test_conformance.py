@@ -299,7 +299,7 @@ def test_a_reward_that_is_no_number_is_in_a_metric_as_soon_as_in_the_learner(tra
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "trained",
-    rows(lambda case: case.name in ("documented", "ppo rtrl", "sac tape")),
+    [case for case in CASES if case.name in ("documented", "ppo rtrl", "sac tape")],
     ids=by_name,
     indirect=True,
 )

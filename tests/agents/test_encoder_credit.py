@@ -13,7 +13,6 @@ import zoo
 from agents.learning.credit import along, outputs
 from agents.learning.segments import to_segments
 from agents.networks import Inputs
-from tests.cases import slow_but
 
 TIME, ENVS = 16, 4
 
@@ -66,7 +65,7 @@ def leaves(gradient):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", slow_but([4], [4, 1]))
+@pytest.mark.parametrize("length", [4, 1])
 def test_rtrl_has_the_gradient_of_bptt_for_the_encoder_too(length):
     whole = leaves(gradient_of(ppo(agents.BPTT())))
     found = leaves(gradient_of(ppo(agents.RTRL(length), "exact")))

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import operator
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,6 @@ from agents import envs
 from agents.envs.remembering import minigrid as tiles
 from agents.envs.remembering.minigrid_memory import EnvState as MemoryState
 from agents.envs.remembering.red_blue_doors import EnvState as DoorsState
-from tests.cases import slow_but
 
 
 def memory_state(theirs):
@@ -66,17 +64,13 @@ TOGGLE = (0.15, 0.15, 0.4, 0.02, 0.02, 0.24, 0.02)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "oracle", "arguments", "inject", "weights", "limit", "seeds"),
-    slow_but(
-        [("MemoryS7", 20)],
-        [
-            ("MemoryS7", {}, MemoryEnv, {"size": 7}, memory_state, WALK, 245, 200),
-            ("MemoryS7", {"view": 5}, MemoryEnv, {"size": 7}, memory_state, WALK, 60, 20),
-            ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 150, 200),
-            ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
-            ("RedBlueDoors-8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
-        ],
-        operator.itemgetter(0, -1),
-    ),
+    [
+        ("MemoryS7", {}, MemoryEnv, {"size": 7}, memory_state, WALK, 245, 200),
+        ("MemoryS7", {"view": 5}, MemoryEnv, {"size": 7}, memory_state, WALK, 60, 20),
+        ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 150, 200),
+        ("RedBlueDoors-8x8", {}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 1280, 10),
+        ("RedBlueDoors-8x8", {"view": 7}, RedBlueDoorEnv, {}, doors_state, TOGGLE, 100, 20),
+    ],
 )
 def test_same_as_minigrid(name, options, oracle, arguments, inject, weights, limit, seeds):
     env, params = envs.make(name, **options)

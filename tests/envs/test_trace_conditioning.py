@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from agents import envs
-from tests.cases import slow_but
 
 STEPS = 100_000
 STREAMS = 2
@@ -51,11 +50,7 @@ def conditional_mean(group, target):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("expected_isi", "floors"),
-    slow_but(
-        [20],
-        [(10, (0.182, 0.128, 0.0124)), (20, (0.336, 0.216, 0.0155)), (30, (0.464, 0.256, 0.0192))],
-        lambda row: row[0],
-    ),
+    [(10, (0.182, 0.128, 0.0124)), (20, (0.336, 0.216, 0.0155)), (30, (0.464, 0.256, 0.0192))],
 )
 def test_floors(expected_isi, floors):
     """The errors of three predictors, as measured elsewhere over as many steps."""
@@ -76,7 +71,7 @@ def test_floors(expected_isi, floors):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("expected_isi", "low", "high"),
-    slow_but([20], [(10, 7, 13), (20, 14, 26), (30, 20, 40)], lambda row: row[0]),
+    [(10, 7, 13), (20, 14, 26), (30, 20, 40)],
 )
 def test_intervals(expected_isi, low, high):
     """Every one is uniform over its bounds, both included; chi-square within five deviations."""

@@ -80,7 +80,7 @@ def test_tangents_are_differences_and_pair_with_cotangents(case):
 
 
 @pytest.mark.slow
-@for_each([case for case in CELLS if case.name in SECOND], quick=QUICK)
+@for_each([case for case in CELLS if case.name in SECOND])
 def test_second_derivatives_are_the_same_in_every_order(case):
     run, point, direction, _ = problem(case)
 

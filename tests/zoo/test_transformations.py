@@ -136,7 +136,7 @@ def test_float32(case):
 
 
 @pytest.mark.slow
-@for_each(DISTINCT, quick=["rtu"])
+@for_each(DISTINCT)
 def test_a_hundred_thousand_steps(case, float32):
     """Random, huge and all-zero inputs: finite, bounded, and a kind's steps agree with its scan."""
     time = 100_000

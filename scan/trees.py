@@ -1,5 +1,6 @@
 """How pytrees are built, for checks and what they say."""
 
+from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -15,3 +16,14 @@ def built(tree: PyTree) -> tuple[Any, list[tuple[int, ...]]]:
 def described(tree: PyTree) -> PyTree:
     """The same pytree with types for leaves, such as `float32[3]`."""
     return jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", tree)
+
+
+def first_difference(one: PyTree, other: PyTree) -> tuple[str, str]:
+    """The first leaf in which two pytrees differ, as `[0].w[3, 2]`, of either."""
+
+    def leaves(tree):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            yield f"{jax.tree_util.keystr(path)}{list(jnp.shape(leaf))}"
+
+    pairs = zip_longest(leaves(one), leaves(other), fillvalue="nothing more")
+    return next((pair for pair in pairs if pair[0] != pair[1]), ("other settings", "its own"))

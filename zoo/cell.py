@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
 import scan
+from zoo.carry import explained
 from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
 from zoo.parts import real_dtype
 
@@ -199,7 +200,8 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
 
     def _segment(self, carry, xs, begin, *, products):
         self.check_carry(carry)
-        carry, states = rtrl.segment(
-            self, self.recurrence_parameters(), carry, xs, begin, products=products
-        )
+        with explained(self, carry):
+            carry, states = rtrl.segment(
+                self, self.recurrence_parameters(), carry, xs, begin, products=products
+            )
         return carry, jax.vmap(self.readout)(states, xs)

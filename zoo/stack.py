@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
+from zoo.carry import explained
 from zoo.cell import AbstractCell
 from zoo.fronted import Fronted
 from zoo.memory import (
@@ -162,7 +163,7 @@ class Stack(AbstractMemory):
             carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
             return carry, ys[0]
         carries = []
-        for block, *inner in zip(self.blocks, *carry, strict=True):
+        for block, *inner in self._blocks(carry):
             inner, y = block.cell.rtrl_step(tuple(inner), block.before(x), begin)
             carries.append(inner)
             x = block.after(x, y)
@@ -177,7 +178,7 @@ class Stack(AbstractMemory):
         if self.credit == "exact":
             return self._whole(carry, xs, begin, products=False)
         carries = []
-        for block, *inner in zip(self.blocks, *carry, strict=True):
+        for block, *inner in self._blocks(carry):
             inner, ys = block.cell.rtrl_scan(tuple(inner), jax.vmap(block.before)(xs), begin)
             carries.append(inner)
             xs = jax.vmap(block.after)(xs, ys)
@@ -190,8 +191,14 @@ class Stack(AbstractMemory):
     def _whole(self, carry, xs, begin, *, products):
         """A segment of all layers as one recurrence."""
         whole = _Whole(self.init_state())
-        carry, (_, ys) = rtrl.segment(whole, self, carry, xs, begin, products=products)
+        with explained(self, carry):
+            carry, (_, ys) = rtrl.segment(whole, self, carry, xs, begin, products=products)
         return carry, ys
+
+    def _blocks(self, carry):
+        """The blocks with the parts of a carry that are their own."""
+        with explained(self, carry):
+            return list(zip(self.blocks, *carry, strict=True))
 
 
 class _StackStepper(AbstractStepper):

@@ -174,3 +174,24 @@ def test_exact_credit_needs_exact_cells_in_windows_too():
     cell = zoo.Windowed(zoo.GRU(6, 3, sensitivity=rtrl.SnAp1(), key=KEY), 2)
     with pytest.raises(ValueError, match="`sensitivity`"):
         zoo.Stack([zoo.stack.Block(cell, key=KEY)], credit="exact")
+
+
+@pytest.mark.parametrize(
+    "options, other, got, own",
+    [
+        ({}, {"hidden": 4}, r"\[0\].w\[4, 4, 1, 2\]", r"\[0\].w\[3, 3, 1, 2\]"),
+        ({}, {"sensitivity": rtrl.SnAp1()}, r"\[0\].w\[3, 1, 2\]", r"\[0\].w\[3, 3, 1, 2\]"),
+        ({}, {"sensitivity": rtrl.SnAp0()}, "nothing more", r"\[0\].w\[3, 3, 1, 2\]"),
+        ({"layers": 2}, {"layers": 3}, r"\[2\]\[0\].w\[3, 3, 1, 2\]", "nothing more"),
+        ({"layers": 2, "credit": "exact"}, {"layers": 2}, r"\[0\]\[0\].w.*", r"\[0\].blocks.*"),
+    ],
+)
+def test_a_sensitivity_of_another_memory_is_refused(options, other, got, own):
+    made = {"inputs": 2, "hidden": 3}
+    memory, others = (zoo.get("elman", **made | o) for o in (options, other))
+    carry = memory.init_state(), others.rtrl_init()
+    words = rf"`carry` \(whose sensitivity has {got}\) must .*hidden=3\), which has {own} there"
+    with pytest.raises(ValueError, match=words):
+        memory.rtrl_scan(carry, jnp.ones((2, 2)))
+    with pytest.raises(ValueError, match=words):
+        memory.rtrl_step(carry, jnp.ones(2))

@@ -14,6 +14,7 @@ from jaxtyping import Array, Int, PyTree
 
 from agents.acting import Actor, Policy
 from agents.envs import resolve
+from agents.networks.spaces import check_space
 from agents.settings import check_settings
 from zoo.options import Options
 from zoo.parts.checks import check_counts, did_you_mean
@@ -78,7 +79,9 @@ class AbstractAgent(abc.ABC):
     def __post_init__(self):
         check_settings(self)
         object.__setattr__(self, "env_options", Options(self.env_options))
-        self.environment  # noqa: B018 - wrong names and options are told now
+        # Wrong names, options and spaces are told now.
+        for name, space in zip(("observation", "action"), self.spaces, strict=True):
+            check_space(space, f"`env` (={self.env_name}): `{name}_space`")
         self.check()
         check_counts(1, steps_per_iteration=self.steps_per_iteration)
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting.behavior import AbstractBehavior
-from agents.acting.contract import check_episode, check_first, check_next
+from agents.acting.contract import check_answer, check_episode, check_first, check_next
 from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.networks.spaces import clipped
@@ -152,9 +152,8 @@ class Actor(eqx.Module):
             lambda _, *now: mapped(self.env.step, (0, 0, 0, None))(*now, self.params)
         )
         taken = clipped(self.env.action_space(self.params), action)
-        observation, env_state, reward, terminated, truncated, info = step(
-            (), keys, state.env_state, taken
-        )
+        answer = check_answer(self.env, step((), keys, state.env_state, taken))
+        observation, env_state, reward, terminated, truncated, info = answer
         before, after = (state.observation, state.env_state), (observation, env_state)
         check_next(self.env, before, after, (reward, terminated, truncated))
         reward = reward.astype(jnp.float32)

@@ -1,6 +1,6 @@
 """What is asked of an environment, told where its program is traced and not in JAX's words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -35,6 +35,38 @@ def check_episode(env: Environment, params: Any) -> None:
     answer = "(observation, state, reward, terminated, info)"
     after = _eval_shape(inner, params, "step_env", answer, key, first[1], action)
     _check_alike(inner, ("reset_env", "step_env"), first, after[:2], 0)
+    if not hasattr(first[1], "time"):
+        raise TypeError(
+            f"{_named(inner)} `reset_env` returns a state without `time`, the steps of the episode "
+            "so far, which a subclass of gymnax's EnvState has."
+        )
+    _check_info(inner, "step_env", after[-1])
+
+
+def check_answer(env: Environment, answer: Any) -> Any:
+    """Return what a step returns, six values, the last one with an episode's final observation.
+
+    **Raises:**
+
+    `ValueError` or `TypeError` where it does not.
+    """
+    wanted = "(observation, state, reward, terminated, truncated, info)"
+    _check_count(env, "step", answer, wanted)
+    info = answer[-1]
+    _check_info(env, "step", info)
+    if "final_observation" not in info:
+        raise ValueError(
+            f"{_named(env)} `step` returns info with {list(info)}; it must have "
+            "'final_observation', that of the episode which the step may have ended."
+        )
+    return answer
+
+
+def _check_info(env: Environment, name: str, info: Any) -> None:
+    if not isinstance(info, Mapping):
+        raise TypeError(
+            f"{_named(env)} `{name}` returns info as {type(info).__name__}, not as a dictionary."
+        )
 
 
 def _eval_shape(env: Environment, params: Any, name: str, answer: str, *arguments: Any) -> Any:
@@ -42,10 +74,14 @@ def _eval_shape(env: Environment, params: Any, name: str, answer: str, *argument
         return jax.tree.map(jnp.asarray, getattr(env, name)(*given, params))
 
     out = jax.eval_shape(arrays, *arguments)
+    _check_count(env, name, out, answer)
+    return out
+
+
+def _check_count(env: Environment, name: str, out: Any, answer: str) -> None:
     if not isinstance(out, tuple) or len(out) != len(answer.split(",")):
         found = f"{len(out)} values" if isinstance(out, tuple) else type(out).__name__
         raise ValueError(f"{_named(env)} `{name}` returns {found}, and not {answer}.")
-    return out
 
 
 def check_first(env: Environment, params: Any, observation: Any) -> None:

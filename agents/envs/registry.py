@@ -21,10 +21,12 @@ from . import bridges, diagnostics, remembering
 from .bridges.adapter import GymnaxEnvironment, gymnax_settings
 from .bridges.frames import frame_options, hide_frames
 from .bridges.gymnasium_env import from_gymnasium
+from .core.description import OBJECT, description, qualified
 from .core.hidden import CHOICES, Hides, fully_observed
+from .core.objects import check_object
 from .popgym import boards, cards, control
 from .remembering.external_memory import ExternalMemory
-from .wrappers import TimeLimit, Wrapper
+from .wrappers import TimeLimit
 from .wrappers.base import check_environment, unwrapped
 
 _FAMILIES = (cards, boards, control, diagnostics, remembering, bridges)
@@ -37,8 +39,6 @@ Factory = Callable[..., Environment | tuple[Environment, EnvParams]]
 _REGISTERED: dict[str, Any] = {}  # what `register` was given
 
 GYMNASIUM = "gymnasium/"  # before the id of an environment of gymnasium
-
-_OBJECT = "object"  # the key of a description of an environment that has no name
 
 # How names begin that other packages have and `make` has not, and why.
 _UNAVAILABLE = {
@@ -120,9 +120,9 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
     options = {} if options is None else options
     if isinstance(env, str):
         return make(env, **options)
-    if isinstance(env, Mapping) and set(env) == {_OBJECT}:
+    if isinstance(env, Mapping) and OBJECT in env:
         raise ValueError(
-            f"`env` was an environment object ({env[_OBJECT]}), which cannot be made from its "
+            f"`env` was an environment object ({env[OBJECT]}), which cannot be made from its "
             "description: give the object again as `env`."
         )
     pair = env if isinstance(env, tuple) and len(env) == 2 else (env, None)
@@ -136,12 +136,14 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
     if options:
         raise ValueError(
             f"`options` (={dict(options)!r}) belong to a name; an environment object "
-            f"(={_qualified(made)}) has its own: leave them out."
+            f"(={qualified(made)}) has its own: leave them out."
         )
-    return made, made.default_params if params is None else params
+    params = made.default_params if params is None else params
+    check_object(made, params)
+    return made, params
 
 
-def describe(env: Any) -> str | dict[str, str]:
+def describe(env: Any) -> str | dict[str, Any]:
     """Describe what an agent was given as environment, in JSON.
 
     **Arguments:**
@@ -150,18 +152,11 @@ def describe(env: Any) -> str | dict[str, str]:
 
     **Returns:**
 
-    The name; or, for an object or a pair, `{"object": "module.Class"}`, where wrappers stand around
-    what they wrap. `resolve` refuses this with a message that asks for the object.
+    The name; or, for an object or a pair, `{"object": "module.Class", …}`, where wrappers stand
+    around what they wrap, with the arguments and parameters by which objects of a class differ, as
+    far as JSON can tell them. `resolve` refuses this with a message that asks for the object.
     """
-    if isinstance(env, str):
-        return env
-    return {_OBJECT: _qualified(resolve(env)[0])}
-
-
-def _qualified(env: Any) -> str:
-    """Module and class of an environment, wrappers around what they wrap."""
-    name = f"{type(env).__module__}.{type(env).__qualname__}"
-    return f"{name}({_qualified(env.env)})" if isinstance(env, Wrapper) else name
+    return env if isinstance(env, str) else description(*resolve(env))
 
 
 @checked
@@ -282,6 +277,7 @@ def _build(
     env, params = (
         made if isinstance(made, tuple) else (made, check_environment(made).default_params)
     )
+    check_object(env, params)
     fields = {f.name: getattr(params, f.name) for f in _fields(params)}
     for option, value in options.items():
         if option not in arguments and option not in fields:

@@ -14,7 +14,7 @@ from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
 from agents.networks.layers import Layer, Layers, Linear
 from agents.networks.recurrent import Recurrent, around_memory
-from agents.networks.spaces import by_content, check_room
+from agents.networks.spaces import by_content, check_room, check_vectors
 from zoo.parts.checks import check_counts
 
 
@@ -31,6 +31,7 @@ def check_box(action_space: Any, env_name: str) -> None:
             f"`env` (={env_name}) must have actions in a bounded Box of one axis, not "
             f"{action_space!r}."
         )
+    check_vectors(action_space, env_name)
     check_room(action_space, env_name)
 
 

@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 from agents.networks.layers import orthogonal
-from agents.networks.spaces import is_bounded, width
+from agents.networks.spaces import is_bounded, places, width
 
 # (channels, side of the kernel, stride), by the shortest side of a picture. The first are those of
 # Mnih et al. (2015), the last those of Young and Tian (2019) for planes of 10 x 10.
@@ -52,12 +52,11 @@ class Convolution(eqx.Module):
 
 
 class Convolutions(eqx.Module):
-    """Convolutions over a picture, which comes as the first numbers of a vector.
+    """Convolutions over a picture, which comes as a vector of its numbers.
 
-    The other numbers, such as the previous action and reward, go by. Sizes follow the picture:
-    three layers from 36 pixels on, two from 16, one below. Numbers from 0 to beyond 1 are divided
-    by the bound of their space, as the 255 of pixels. Others are taken as they are: those of both
-    signs are centered, and mostly of unit size.
+    Sizes follow the picture: three layers from 36 pixels on, two from 16, one below. Numbers from 0
+    to beyond 1 are divided by the bound of their space, as the 255 of pixels. Others are taken as
+    they are: those of both signs are centered, and mostly of unit size.
 
     Source: Mnih et al. (2015), *Human-level control through deep reinforcement learning*; for small
     planes: Young and Tian (2019), *MinAtar*.
@@ -102,24 +101,36 @@ class Convolutions(eqx.Module):
     def _planes_first(self) -> tuple[int, int, int]:
         return (0, 1, 2) if self.shape[0] < self.shape[2] else (2, 0, 1)
 
-    def __call__(self, numbers: Float[Array, " numbers"]) -> Float[Array, " features"]:
-        """Return the last layer's numbers, and those that go by."""
-        size = math.prod(self.shape)
-        x = (numbers[:size] / self.scale).reshape(self.shape).transpose(self._planes_first)
+    def __call__(self, numbers: Float[Array, " numbers"]) -> Float[Array, " outputs"]:
+        """Return the last layer's numbers."""
+        x = (numbers / self.scale).reshape(self.shape).transpose(self._planes_first)
         for layer in self.layers:
             x = layer(x)
-        return jnp.concatenate([x.ravel(), numbers[size:]])
+        return x.ravel()
 
 
 class Behind(eqx.Module):
-    """An encoder behind convolutions."""
+    """An encoder behind convolutions over the pictures in a vector; the other numbers go by.
 
-    convolutions: Convolutions
+    **Attributes:**
+
+    - `places`: where each picture's numbers begin.
+    - `convolutions`: one after the other, of each picture.
+    - `encoder`: of what they make of the pictures, and then of the other numbers.
+    """
+
+    places: tuple[int, ...] = eqx.field(static=True)
+    convolutions: tuple[Convolutions, ...]
     encoder: Callable[[Array], Array]
 
     def __call__(self, numbers: Float[Array, " numbers"]) -> Float[Array, " features"]:
         """Return the memory's input."""
-        return self.encoder(self.convolutions(numbers))
+        features, rest, end = [], [], 0
+        for place, convolutions in zip(self.places, self.convolutions, strict=True):
+            rest.append(numbers[end:place])
+            end = place + math.prod(convolutions.shape)
+            features.append(convolutions(numbers[place:end]))
+        return self.encoder(jnp.concatenate([*features, *rest, numbers[end:]]))
 
 
 def front(
@@ -131,7 +142,8 @@ def front(
 ) -> Callable[[Array], Array]:
     """Make what stands in front of a memory, by the observation space.
 
-    A `Box` of three axes, pixels or planes, gets convolutions in front of the encoder.
+    Every `Box` of three axes, pixels or planes, gets convolutions in front of the encoder: the
+    observation itself, or a part of a `Tuple` or `Dict`.
 
     **Arguments:**
 
@@ -143,7 +155,17 @@ def front(
 
     A module over one vector of numbers.
     """
-    if not (isinstance(observation_space, spaces.Box) and len(observation_space.shape) == 3):
+    pictures = {
+        place: part
+        for place, part in places(observation_space)
+        if isinstance(part, spaces.Box) and len(part.shape) == 3
+    }
+    if not pictures:
         return encoder(numbers)
-    convolutions = Convolutions(observation_space, key=key)
-    return Behind(convolutions, encoder(convolutions.outputs + numbers - width(observation_space)))
+    keys = [key] if len(pictures) == 1 else jax.random.split(key, len(pictures))
+    convolutions = tuple(
+        Convolutions(part, key=k) for part, k in zip(pictures.values(), keys, strict=True)
+    )
+    seen = sum(width(part) for part in pictures.values())
+    made = sum(one.outputs for one in convolutions)
+    return Behind(tuple(pictures), convolutions, encoder(numbers - seen + made))

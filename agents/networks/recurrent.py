@@ -15,7 +15,7 @@ from agents.networks.inputs import Features, Inputs, beginning
 from agents.networks.layers import ACTIVATIONS, Encoder, Linear, TwoLayers
 from agents.networks.spaces import is_discrete, width
 from agents.networks.steppers import RecurrentStepper, SeparateStepper
-from zoo.parts.checks import check_counts
+from zoo.parts.checks import check_counts, shown
 
 
 class Recurrent(eqx.Module):
@@ -89,8 +89,8 @@ def around_memory(
 ) -> Recurrent:
     """Put a memory between what is read of the inputs and a head.
 
-    Where there is an encoder and observations are pictures or planes, a `Box` of three axes, it
-    stands behind convolutions; see `agents.networks.Convolutions`.
+    Where there is an encoder and observations are or hold pictures or planes, each a `Box` of three
+    axes, it stands behind convolutions; see `agents.networks.Convolutions`.
 
     **Arguments:**
 
@@ -107,13 +107,13 @@ def around_memory(
 
     **Raises:**
 
-    `TypeError` for a space that is not supported.
+    `TypeError` for a space that is not supported, and for a memory with a number that is no array.
     """
     numbers = width(observation_space) + width(action_space) * previous_action + previous_reward
     before = None
     if encoder is not None:
         before = front(observation_space, numbers, encoder, key=jax.random.fold_in(key, 1))
-    cell = memory.build(numbers if before is None else encoder_size, key)
+    cell = _arrays_alone(memory.build(numbers if before is None else encoder_size, key))
     if before is not None and encoder_credit == "exact":
         cell, before = zoo.Fronted(before, cell, inputs=numbers), None
     return Recurrent(
@@ -121,6 +121,28 @@ def around_memory(
         cell,
         head(cell.outputs),
     )
+
+
+def _arrays_alone(memory: zoo.AbstractMemory) -> zoo.AbstractMemory:
+    """A memory whose leaves are arrays, as an agent's state is: functions become static.
+
+    **Raises:**
+
+    `TypeError` for another leaf, which a program would make an array of, and an optimizer learn.
+    """
+
+    def one(path: Any, leaf: Any) -> Any:
+        if eqx.is_array(leaf):
+            return leaf
+        if callable(leaf):  # such as the activation of an `eqx.nn.MLP`
+            return jax.tree_util.Partial(leaf)
+        raise TypeError(
+            f"`memory` (a {type(memory).__name__}) has {jax.tree_util.keystr(path)} "
+            f"(={shown(leaf)}), which is no array: make it one if it is to be learned, or its "
+            "field static."
+        )
+
+    return jax.tree_util.tree_map_with_path(one, memory)
 
 
 class Separate(eqx.Module):

@@ -9,11 +9,12 @@ from jaxtyping import Array, Float
 
 from agents.envs import MultiDiscrete as MultiDiscrete
 from agents.envs import encoding
-from agents.envs.core.encoding import is_bounded, width
+from agents.envs.core.encoding import is_bounded, places, width
 from agents.envs.core.spaces import by_content
 from agents.envs.core.statistics import NORMALIZED_LIMIT
+from zoo.parts.checks import shown
 
-__all__ = ["MultiDiscrete", "by_content", "encode", "is_bounded", "is_discrete", "width"]
+__all__ = ["MultiDiscrete", "by_content", "encode", "is_bounded", "is_discrete", "places", "width"]
 
 
 def encode(space: Any, element: Any) -> Float[Array, " width"]:
@@ -44,14 +45,67 @@ def is_discrete(action_space: Any) -> bool:
     raise TypeError(f"`action_space` (={action_space!r}) must be Discrete, MultiDiscrete or Box.")
 
 
+def check_space(space: Any, name: str) -> None:
+    """Raise `TypeError` or `ValueError` for a space that says nothing definite.
+
+    **Arguments:**
+
+    - `space`: what an environment gives as a space; of another kind than gymnax's and
+      `MultiDiscrete` it is refused where it is used, but gymnasium's here, whose names are alike.
+    - `name`: what to call it.
+    """
+    if type(space).__module__.partition(".")[0] in ("gym", "gymnasium"):
+        raise TypeError(
+            f"{name} (={space!r}) is one of {type(space).__module__}; gymnax's are wanted, "
+            "`gymnax.environments.spaces`, or `agents.envs.MultiDiscrete`."
+        )
+    if isinstance(space, spaces.Discrete):
+        if not isinstance(space.n, int | np.integer) or space.n < 1:
+            raise ValueError(f"{name}.n (={shown(space.n)}) must be a whole number of at least 1.")
+    elif isinstance(space, spaces.Box):
+        _check_box(space, name)
+    elif isinstance(parts := getattr(space, "spaces", None), dict | tuple | list):
+        items = parts.items() if isinstance(parts, dict) else enumerate(parts)
+        for key, part in items:
+            check_space(part, f"{name}[{key!r}]")
+
+
+def _check_box(space: spaces.Box, name: str) -> None:
+    if not isinstance(space.shape, tuple):
+        raise TypeError(f"{name} (a Box of shape {space.shape!r}) must have a tuple as its shape.")
+    for side in ("low", "high"):
+        bound = np.asarray(getattr(space, side))
+        if bound.dtype.kind not in "biuf":
+            raise TypeError(f"{name}.{side} (={shown(getattr(space, side))}) must be numbers.")
+        try:
+            np.broadcast_to(bound, space.shape)
+        except ValueError:
+            raise ValueError(
+                f"{name}.{side} (of shape {bound.shape}) must be one number, or of the Box's shape "
+                f"{space.shape}."
+            ) from None
+
+
 def check_vectors(action_space: Any, env_name: str) -> None:
     """Raise `TypeError` for an environment whose actions are of another kind, and `ValueError`
-    where continuous actions are not vectors."""
-    is_discrete(action_space)
-    if isinstance(action_space, spaces.Box) and len(action_space.shape) != 1:
+    where continuous actions are not vectors of fractions between their bounds."""
+    if is_discrete(action_space):
+        return
+    if len(action_space.shape) != 1:
         raise ValueError(
             f"`env` (={env_name}) must have actions of one axis, not {action_space!r} of shape "
             f"{action_space.shape}."
+        )
+    if not jnp.issubdtype(action_space.dtype, jnp.floating):
+        raise ValueError(
+            f"`env` (={env_name}) must have a Box of fractions for actions, not of "
+            f"{jnp.dtype(action_space.dtype)}: whole numbers are `agents.envs.MultiDiscrete`."
+        )
+    low, high = (np.asarray(side) for side in (action_space.low, action_space.high))
+    if not (low <= high).all():
+        raise ValueError(
+            f"`env` (={env_name}) must have actions between their bounds, which its "
+            f"{action_space!r}, from {low} to {high}, has not."
         )
 
 

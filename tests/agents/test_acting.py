@@ -71,8 +71,9 @@ class Breaking(Walk):
             key, state, action, params
         )
         out = {"observation": observation, "state": state, "reward": reward}
-        out |= {"terminated": terminated, "truncated": truncated}
-        return *(self.change.get(name, lambda x: x)(x) for name, x in out.items()), info
+        out |= {"terminated": terminated, "truncated": truncated, "info": info}
+        changed = (self.change.get(name, lambda x: x)(x) for name, x in out.items())
+        return tuple(x for x in changed if x is not None)
 
 
 class Changing(Walk):
@@ -101,6 +102,7 @@ class Changing(Walk):
             r"returns observation as float32\[1, 3\], `reset_env` as float32\[3\]",
         ),
         (lambda o, s, r, d, i: (o, (s, s), r, d, i), "returns a state of .*, `reset_env` one of"),
+        (lambda o, s, r, d, i: (o, s, r, d, None), "returns info as NoneType, not as a dictionary"),
     ],
 )
 def test_an_episode_that_breaks_its_contract_is_told_before_gymnax_fails(change, message, float32):
@@ -108,6 +110,19 @@ def test_an_episode_that_breaks_its_contract_is_told_before_gymnax_fails(change,
         (ValueError, TypeError), match=rf"`env` \(=Changing\): `step_env` {message}"
     ):
         collected(Changing(change))
+
+
+def test_a_state_has_to_count_its_steps():
+    class Timeless(Walk):
+        def reset_env(self, key, params):
+            observation, state = super().reset_env(key, params)
+            return observation, {"position": state.position}
+
+        def step_env(self, key, state, action, params):
+            return state["position"], state, jnp.float32(0), jnp.array(False), {}
+
+    with pytest.raises(TypeError, match=r"Timeless\): `reset_env` returns a state without `time`"):
+        collected(Timeless())
 
 
 @pytest.mark.parametrize(
@@ -143,6 +158,12 @@ def test_an_episode_that_breaks_its_contract_is_told_before_gymnax_fails(change,
         (
             Breaking(terminated=lambda x: x.astype(jnp.int32)),
             r"returns terminated as int32\[\], not a boolean",
+        ),
+        (Breaking(truncated=lambda x: None), "`step` returns 5 values, and not .*, truncated, inf"),
+        (Breaking(info=lambda i: [i]), "`step` returns info as list, not as a dictionary"),
+        (
+            Breaking(info=lambda i: {"end": i["final_observation"]}),
+            r"`step` returns info with \['end'\]; it must have 'final_observation'",
         ),
     ],
 )

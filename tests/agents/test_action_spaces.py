@@ -1,5 +1,6 @@
 """What an agent cannot act in is told when it is made."""
 
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from tests.agents.tasks import Tape
 UNBOUNDED = spaces.Box(-np.inf, np.inf, (2,))
 FIXED = spaces.Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 0.0]), (2,))  # its second number is 0
 PARTS = spaces.Dict({"a": spaces.Discrete(2)})
+WHOLE = spaces.Box(0, 8, (1,), jnp.int32)
+TURNED = spaces.Box(1.0, -1.0, (2,))
 
 
 class Acted(Tape):
@@ -36,6 +39,40 @@ class Acted(Tape):
         (agents.TD3, FIXED, ValueError, r"must have room in every number .* \[1\. 0\.\], has not"),
         (agents.SAC, FIXED, ValueError, "must have room in every number of an action"),
         (agents.SAC, UNBOUNDED, ValueError, "must have actions in a bounded Box"),
+        (agents.SAC, WHOLE, ValueError, "a Box of fractions for actions, not of int32: whole num"),
+        (agents.PPO, WHOLE, ValueError, "a Box of fractions for actions, not of int32: whole num"),
+        (
+            agents.StreamingAC,
+            TURNED,
+            ValueError,
+            r"between their bounds, .* from 1\.0 to -1\.0, ha",
+        ),
+        (
+            agents.PPO,
+            gymnasium.spaces.Discrete(3),
+            TypeError,
+            r"`env` \(=Acted\): `action_space` \(=Discrete\(3\)\) is one of gymnasium.*; gymnax's",
+        ),
+        (
+            agents.PPO,
+            spaces.Discrete(jnp.int32(3)),
+            ValueError,
+            r"_space`.n \(=Array.* must be a whole nu",
+        ),
+        (
+            agents.PPO,
+            spaces.Box(np.zeros(3), np.ones(3), (2,)),
+            ValueError,
+            r"`action_space`.low \(of shape \(3,\)\) must be one number, or of the Box's shape \(2",
+        ),
+        (agents.PPO, spaces.Box(None, None, (2,)), TypeError, r"low \(=None\) must be numbers"),
+        (agents.PPO, spaces.Box(0.0, 1.0, 3), TypeError, "a Box of shape 3. must have a tuple as"),
+        (
+            agents.PPO,
+            spaces.Tuple([spaces.Discrete(0)]),
+            ValueError,
+            r"`action_space`\[0\].n \(=0\) must be a whole number of at least 1",
+        ),
     ],
 )
 def test_spaces_without_a_way_to_act(kind, space, error, message):

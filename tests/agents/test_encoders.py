@@ -13,9 +13,12 @@ import agents
 import zoo
 from agents import envs
 from agents.networks import Convolutions, Inputs, actor_critic
-from agents.networks.encoders import Behind
+from agents.networks.encoders import Behind, front
 from agents.networks.layers import Encoder
+from agents.networks.spaces import encode
 from agents.running.programs import init_seeds
+
+KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +37,8 @@ def test_sizes_follow_the_picture(shape, sizes, outputs):
     found = [(layer.w.shape[0], *layer.w.shape[2:], layer.stride) for layer in net.layers]
     assert found == sizes and net.outputs == outputs
     assert net.layers[0].w.shape[1] == min(shape[0], shape[2])
-    numbers = jax.ShapeDtypeStruct((np.prod(shape) + 3,), float)
-    assert eqx.filter_eval_shape(net, numbers).shape == (outputs + 3,)
+    numbers = jax.ShapeDtypeStruct((np.prod(shape),), float)
+    assert eqx.filter_eval_shape(net, numbers).shape == (outputs,)
 
 
 def _wrapped(wrap):
@@ -98,24 +101,50 @@ def test_pictures_that_are_normalized_are_not_scaled_once_more(kind, convolution
             normalize_observation=normalizes,
         )
         net = eqx.filter_eval_shape(partial(convolutions, agent), jax.random.key(0))
-        assert net.features.encoder.convolutions.scale == scale
+        assert net.features.encoder.convolutions[0].scale == scale
 
 
 @pytest.mark.parametrize("shape", [(5, 6, 2), (2, 5, 6)])
-def test_values_are_those_of_the_plain_loop_and_other_numbers_go_by(shape):
+def test_values_are_those_of_the_plain_loop(shape):
     net = Convolutions(spaces.Box(0, 255, shape), key=jax.random.key(0))
     draw = np.random.default_rng(0)
-    picture, rest = draw.uniform(0, 255, size=shape), draw.normal(size=3)
+    picture = draw.uniform(0, 255, size=shape)
     bias = jnp.asarray(draw.normal(size=16))
     net = eqx.tree_at(lambda n: n.layers[0].b, net, bias)
-    found = eqx.filter_jit(net)(jnp.asarray(np.concatenate([picture.ravel(), rest])))
+    found = eqx.filter_jit(net)(jnp.asarray(picture.ravel()))
     planes = picture / 255 if shape[0] == 2 else np.moveaxis(picture, 2, 0) / 255
     w, expected = np.asarray(net.layers[0].w), np.zeros((16, 3, 4))
     for channel, row, column in np.ndindex(expected.shape):
         window = planes[:, row : row + 3, column : column + 3]
         expected[channel, row, column] = max(0, np.sum(w[channel] * window) + bias[channel])
-    np.testing.assert_allclose(found, np.concatenate([expected.ravel(), rest]), rtol=1e-12)
+    np.testing.assert_allclose(found, expected.ravel(), rtol=1e-12)
     assert (expected > 0).any() and (expected == 0).any()
+
+
+def test_every_picture_of_an_observation_is_looked_at_and_other_numbers_go_by():
+    space = spaces.Dict(
+        {
+            "speed": spaces.Box(-1, 1, (2,)),
+            "eyes": spaces.Tuple((spaces.Box(0, 255, (4, 5, 1)), spaces.Box(0, 9, (2, 3, 3)))),
+            "gear": spaces.Discrete(3),
+        }
+    )
+    widths = []
+    net = front(space, 2 + 20 + 18 + 3 + 4, lambda n: widths.append(n) or (lambda x: x), key=KEY)
+    left, right = net.convolutions
+    assert net.places == (2, 22) and (left.scale, right.scale) == (255.0, 9.0)
+    draw = np.random.default_rng(0)
+    seen = {
+        "speed": draw.normal(size=2),
+        "eyes": (draw.uniform(0, 255, size=(4, 5, 1)), draw.uniform(0, 9, size=(2, 3, 3))),
+        "gear": 1,
+    }
+    action = draw.normal(size=4)
+    found = net(jnp.concatenate([encode(space, seen), jnp.asarray(action)]))
+    parts = [left(jnp.ravel(seen["eyes"][0])), right(jnp.ravel(seen["eyes"][1]))]
+    expected = np.concatenate([*parts, seen["speed"], [0, 1, 0], action])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert widths == [len(found)]
 
 
 @pytest.mark.parametrize(("env", "is_picture"), [("hallway_cookie", True), ("CartPole-v1", False)])
@@ -125,7 +154,7 @@ def test_the_observation_space_chooses(env, is_picture):
     encoder = encoder.features.encoder
     assert isinstance(encoder, Behind if is_picture else Encoder)
     if is_picture:
-        flat = encoder.convolutions.outputs + 4  # and the previous action
+        flat = encoder.convolutions[0].outputs + 4  # and the previous action
         assert encoder.encoder.linear.w.shape == (64, flat)
 
 

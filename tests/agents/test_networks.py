@@ -1,5 +1,8 @@
 """Distributions, spaces, inputs and the network with a memory, each alone."""
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -232,3 +235,40 @@ def test_heads_without_a_hidden_layer_are_linear():
 def test_bad_widths_are_named():
     with pytest.raises(ValueError, match=r"`head_size` \(=-1\) must be a whole number of at least"):
         network(head_size=-1)
+
+
+class Squashed(eqx.Module):
+    """A layer with a function for a leaf, and a scale that should be an array."""
+
+    linear: zoo.parts.Linear
+    squash: Callable
+    scale: Any
+
+    def __call__(self, x):
+        return self.scale * self.squash(self.linear(x))
+
+
+def behind_squashed(inputs, hidden, *, number=False, key):
+    front_key, key = jax.random.split(key)
+    linear = zoo.parts.Linear(inputs, 3, key=front_key)
+    front = Squashed(linear, jnp.tanh, 0.5 if number else jnp.array(0.5))
+    return zoo.Fronted(front, zoo.RTU(3, hidden, key=key), inputs=inputs)
+
+
+def test_a_memory_may_have_functions_for_leaves_but_no_numbers():
+    zoo.register("zz_squashed", behind_squashed)
+
+    def made(key, **options):
+        memory = zoo.spec("zz_squashed", hidden=4, **options)
+        box, actions = spaces.Box(-1, 1, (3,)), spaces.Discrete(2)
+        return actor_critic(box, actions, memory, encoder_size=0, head_size=4, key=key)
+
+    key, x = jax.random.key(0), jnp.array([0.3, -2.0, 1.0])
+    memory = jax.jit(made)(key).memory  # as an agent makes it
+    assert all(map(eqx.is_array, jax.tree.leaves(memory)))
+    assert len(jax.tree.leaves(memory)) == 7
+    ys = memory.scan(memory.init_state(), x[None])[1]
+    np.testing.assert_allclose(memory.step(memory.init_state(), x)[1], ys[0], rtol=1e-12)
+    assert abs(ys).max() > 0.01
+    with pytest.raises(TypeError, match=r"`memory` \(a Fronted\) has .front.scale \(=0.5\), which"):
+        made(key, number=True)

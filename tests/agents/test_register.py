@@ -112,7 +112,13 @@ def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_pat
     parts = agents.train(agent, steps=64, out=tmp_path / "parts", resume=True, **options)
     same_state(whole.state, parts.state)
     config = json.loads((tmp_path / "whole" / "config.json").read_text())
-    assert config["agent"]["env"] == {"object": f"{Spans.__module__}.Spans"}
+    described = {"arguments": {}, "params": {"max_steps_in_episode": 4}}
+    assert config["agent"]["env"] == {"object": f"{Spans.__module__}.Spans", **described}
+    with pytest.raises(
+        ValueError, match=r"env\.params\.max_steps_in_episode: 4 there, 5 asked for"
+    ):
+        other = dataclasses.replace(agent, env=(env, params.replace(max_steps_in_episode=5)))
+        agents.train(other, steps=96, out=tmp_path / "parts", resume=True, **options)
     with pytest.raises(ValueError, match=r"`env` was an environment object .* give the object ag"):
         agents.load_policy(tmp_path / "whole")
     policy = agents.load_policy(tmp_path / "whole", env=pair)

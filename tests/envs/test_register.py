@@ -1,9 +1,14 @@
 """Environments of one's own: registered names, objects, and what a configuration says of them."""
 
+import dataclasses
 import json
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from flax import struct
+from gymnax.environments.environment import Environment, EnvParams
 
 from agents import envs
 from agents.envs import registry, wrappers
@@ -122,10 +127,70 @@ def test_an_object_has_no_options():
 
 def test_a_description_is_json_and_asks_for_the_object():
     assert envs.describe("gravity") == "gravity"
-    described = {"object": "tests.envs.walk.Walk"}
+    described = {
+        "object": "tests.envs.walk.Walk",
+        "arguments": {"form": "vector", "discrete": True},
+        "params": {"max_steps_in_episode": 9},
+    }
     assert envs.describe(Walk()) == envs.describe((Walk(), Walk().default_params)) == described
-    wrapped = envs.describe(wrappers.TimeLimit(Walk(), 3))["object"]
-    assert wrapped == "agents.envs.wrappers.episodes.TimeLimit(tests.envs.walk.Walk)"
+    wrapped = envs.describe(wrappers.TimeLimit(Walk("frame"), 3))
+    assert wrapped["object"] == "agents.envs.wrappers.episodes.TimeLimit(tests.envs.walk.Walk)"
+    assert wrapped["arguments"] == {"limit": 3, "env": {"form": "frame", "discrete": True}}
     again = json.loads(json.dumps(described))
     with pytest.raises(ValueError, match=r"an environment object \(tests\.envs\.walk\.Walk\), wh"):
         envs.resolve(again)
+
+
+class Told(Walk):
+    """Keeps arguments of every kind, one under another name."""
+
+    def __init__(self, numbers, field, draw, key, goal):
+        super().__init__()
+        self.numbers, self.field, self.draw, self._key, self.aim = numbers, field, draw, key, goal
+
+
+def test_what_a_description_tells_and_what_it_cannot():
+    def told(numbers=(1, 2.5), field=0.0, draw=len, key=0, goal=1, **params):
+        env = Told(numbers, np.full((8, 8), field), draw, jax.random.key(key), goal)
+        return json.loads(json.dumps(envs.describe((env, env.default_params.replace(**params)))))
+
+    arguments = told()["arguments"]
+    assert arguments.keys() == {"numbers", "field", "key"}
+    assert arguments["numbers"] == [1, 2.5] and arguments["key"] == [0, 0]
+    assert arguments["field"].startswith("float64[8, 8], sha256 ")
+    steps = jnp.int32(7)
+    for change in ({"numbers": (1,)}, {"field": 1.0}, {"key": 1}, {"max_steps_in_episode": steps}):
+        assert told(**change) != told(), change
+    assert told(draw=max, goal=2) == told() == told(max_steps_in_episode=9)
+
+
+@struct.dataclass
+class Unlimited:
+    speed: float = 1.0
+
+
+@dataclasses.dataclass
+class Unregistered:
+    max_steps_in_episode: int = 3
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        (Unlimited(), TypeError, r"field `max_steps_in_episode`.* and not Unlimited\(speed=1\.0\)"),
+        ({"max_steps_in_episode": 3}, TypeError, r"field `max_steps.* and not \{'max_steps"),
+        (Unregistered(), TypeError, "that are a pytree, such as a `flax.str"),
+        (EnvParams(max_steps_in_episode=0), ValueError, r"`max_steps_in_episode` \(=0\) is a num"),
+        (EnvParams(max_steps_in_episode=None), ValueError, r"`max_steps_in_episode` \(=None\) is"),
+    ],
+)
+def test_parameters_have_a_number_of_steps(params, error, message):
+    with pytest.raises(error, match=rf"`env` \(=Walk\) must have .*{message}"):
+        envs.resolve((Walk(), params))
+
+
+@pytest.mark.parametrize("method", ["observation_space", "action_space", "reset_env", "step_env"])
+def test_an_environment_has_methods_of_its_own(method):
+    without = type("Without", (Walk,), {method: getattr(Environment, method)})
+    with pytest.raises(TypeError, match=rf"`env` \(=Without\) must have a method `{method}`"):
+        envs.resolve(without())

@@ -1,6 +1,7 @@
 """Elements of spaces as vectors: one-hot for discrete parts, flat for boxes."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -21,6 +22,21 @@ def width(space: Any) -> int:
     if isinstance(space, spaces.Box):
         return math.prod(space.shape)
     return sum(width(part) for part in _parts(space))
+
+
+def places(space: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
+    """List the parts of a space that have none, each after where its numbers begin in `encode`'s.
+
+    **Arguments:**
+
+    - `start`: where those of the space begin.
+    """
+    if isinstance(space, spaces.Discrete | MultiDiscrete | spaces.Box):
+        yield start, space
+        return
+    for part in _parts(space):
+        yield from places(part, start)
+        start += width(part)
 
 
 def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, " width"]:

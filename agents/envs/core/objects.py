@@ -1,0 +1,52 @@
+"""What is asked of an environment object and its parameters, told where one is given."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from gymnax.environments.environment import Environment
+from jax.core import Tracer
+
+from zoo.parts.checks import shown
+
+
+def check_object(env: Environment, params: Any) -> None:
+    """Raise `TypeError` or `ValueError` for what no episode can be made of.
+
+    **Arguments:**
+
+    - `env`: the environment: has to have spaces, and a reset and a step of its own.
+    - `params`: its parameters: a pytree with a number of steps, `max_steps_in_episode`.
+    """
+    name = f"`env` (={type(env).__qualname__})"
+    for wanted, instead in (
+        ("observation_space", "observation_space"),
+        ("action_space", "action_space"),
+        ("reset_env", "reset"),
+        ("step_env", "step"),
+    ):
+        if not any(_has_own(env, method) for method in (wanted, instead)):
+            raise TypeError(f"{name} must have a method `{wanted}`.")
+    if not hasattr(params, "max_steps_in_episode"):
+        raise TypeError(
+            f"{name} must have parameters with a field `max_steps_in_episode`, as a subclass of "
+            f"gymnax's EnvParams has, and not {shown(params)}."
+        )
+    if jax.tree_util.all_leaves([params]):
+        raise TypeError(
+            f"{name} must have parameters that are a pytree, such as a `flax.struct.dataclass`, "
+            f"and not {shown(params)}."
+        )
+    limit = params.max_steps_in_episode
+    if isinstance(limit, Tracer):
+        return
+    is_number = isinstance(limit, int | float | np.generic | np.ndarray | jax.Array)
+    if not is_number or isinstance(limit, bool) or not np.all(np.asarray(limit) >= 1):
+        raise ValueError(
+            f"{name} must have parameters whose `max_steps_in_episode` (={shown(limit)}) is a "
+            "number of at least 1."
+        )
+
+
+def _has_own(env: Environment, method: str) -> bool:
+    return getattr(type(env), method) is not getattr(Environment, method)

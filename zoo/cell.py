@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
 import scan
-from zoo.carry import explained
+from zoo.carry import carried_on
 from zoo.memory import AbstractMemory, Begin, Carry, Sensitivity, State
 from zoo.parts import real_dtype
 
@@ -200,8 +200,10 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
 
     def _segment(self, carry, xs, begin, *, products):
         self.check_carry(carry)
-        with explained(self, carry):
-            carry, states = rtrl.segment(
-                self, self.recurrence_parameters(), carry, xs, begin, products=products
-            )
+        parameters = self.recurrence_parameters()
+        carry, states = carried_on(
+            self,
+            carry,
+            lambda: rtrl.segment(self, parameters, carry, xs, begin, products=products),
+        )
         return carry, jax.vmap(self.readout)(states, xs)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
-from zoo.carry import explained
+from zoo.carry import carried_on
 from zoo.cell import AbstractCell
 from zoo.fronted import Fronted
 from zoo.memory import (
@@ -162,13 +162,8 @@ class Stack(AbstractMemory):
         if self.credit == "exact":
             carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
             return carry, ys[0]
-        carries = []
-        for block, *inner in self._blocks(carry):
-            inner, y = block.cell.rtrl_step(tuple(inner), block.before(x), begin)
-            carries.append(inner)
-            x = block.after(x, y)
-        states, sensitivities = zip(*carries, strict=True)
-        return (states, sensitivities), x
+        run = lambda cell, carry, x: cell.rtrl_step(carry, x, begin)  # noqa: E731
+        return carried_on(self, carry, lambda: self._layerwise(run, carry, x, lambda f: f))
 
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
@@ -177,11 +172,16 @@ class Stack(AbstractMemory):
         self.check_carry(carry)
         if self.credit == "exact":
             return self._whole(carry, xs, begin, products=False)
+        run = lambda cell, carry, xs: cell.rtrl_scan(carry, xs, begin)  # noqa: E731
+        return carried_on(self, carry, lambda: self._layerwise(run, carry, xs, jax.vmap))
+
+    def _layerwise(self, run, carry, xs, over):
+        """Run one cell after another: on a step, or `over` the steps of a segment."""
         carries = []
-        for block, *inner in self._blocks(carry):
-            inner, ys = block.cell.rtrl_scan(tuple(inner), jax.vmap(block.before)(xs), begin)
+        for block, *inner in zip(self.blocks, *carry, strict=True):
+            inner, ys = run(block.cell, tuple(inner), over(block.before)(xs))
             carries.append(inner)
-            xs = jax.vmap(block.after)(xs, ys)
+            xs = over(block.after)(xs, ys)
         states, sensitivities = zip(*carries, strict=True)
         return (states, sensitivities), xs
 
@@ -191,14 +191,12 @@ class Stack(AbstractMemory):
     def _whole(self, carry, xs, begin, *, products):
         """A segment of all layers as one recurrence."""
         whole = _Whole(self.init_state())
-        with explained(self, carry):
-            carry, (_, ys) = rtrl.segment(whole, self, carry, xs, begin, products=products)
+        carry, (_, ys) = carried_on(
+            self,
+            carry,
+            lambda: rtrl.segment(whole, self, carry, xs, begin, products=products),
+        )
         return carry, ys
-
-    def _blocks(self, carry):
-        """The blocks with the parts of a carry that are their own."""
-        with explained(self, carry):
-            return list(zip(self.blocks, *carry, strict=True))
 
 
 class _StackStepper(AbstractStepper):

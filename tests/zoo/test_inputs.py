@@ -195,3 +195,12 @@ def test_a_sensitivity_of_another_memory_is_refused(options, other, got, own):
         memory.rtrl_scan(carry, jnp.ones((2, 2)))
     with pytest.raises(ValueError, match=words):
         memory.rtrl_step(carry, jnp.ones(2))
+
+
+def test_a_sensitivity_of_fewer_inputs_is_not_repeated_for_more():
+    cell, other = (zoo.RTU(n, 3, key=KEY) for n in (2, 1))
+    carry = cell.init_state(), other.rtrl_init()
+    with pytest.raises(
+        ValueError, match=r"has \[0\]\[1\].real\[3, 1\]\) must .* \[0\]\[1\].real\[3, 2\]"
+    ):
+        cell.rtrl_scan(carry, jnp.ones((2, 2)))

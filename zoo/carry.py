@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 
+from rtrl.rows import looked_up
 from scan.trees import built, first_difference
 from zoo.memory import AbstractMemory, Carry
 
@@ -24,16 +25,21 @@ def carried_on(
     except Exception as error:
         _check(memory, carry, error)
         raise
-    if built(after[1]) != built(carry[1]):
+    if built(after[1]) != built(_looked_up(carry)):
         _check(memory, carry, None)
     return after, ys
 
 
+def _looked_up(carry: Carry) -> Any:
+    """Shapes of the sensitivity, which may lie in a table."""
+    return jax.eval_shape(looked_up, carry[1])
+
+
 def _check(memory: AbstractMemory, carry: Carry, cause: Exception | None) -> None:
-    expected = jax.eval_shape(memory.rtrl_init)
-    if built(carry[1]) == built(expected):
+    found, expected = _looked_up(carry), jax.eval_shape(memory.rtrl_init)
+    if built(found) == built(expected):
         return
-    got, own = first_difference(carry[1], expected)
+    got, own = first_difference(found, expected)
     raise ValueError(
         f"`carry` (whose sensitivity has {got}) must hold one of this {type(memory).__name__}"
         f"(inputs={memory.inputs}, hidden={memory.hidden}), which has {own} there, as "

@@ -11,6 +11,7 @@ import rtrl
 from zoo.cell import AbstractCell
 from zoo.memory import AbstractStepper, Begin, Cache, State
 from zoo.parts import check_sizes, real_dtype
+from zoo.parts.checks import shown
 
 
 class Fronted(AbstractCell):
@@ -52,7 +53,14 @@ class Fronted(AbstractCell):
             )
         if isinstance(cell, Fronted):
             raise TypeError("`cell` (a Fronted) has a front already: make one front of both.")
-        seen = jax.eval_shape(front, jax.ShapeDtypeStruct((inputs,), real_dtype(cell)))
+        x = jax.ShapeDtypeStruct((inputs,), real_dtype(cell))
+        try:
+            seen = jax.eval_shape(front, x)
+        except Exception as error:
+            raise ValueError(
+                f"`front` (={shown(front)}) must take one `x` of `inputs` (={inputs}) numbers, at "
+                f"which it fails: {error}"
+            ) from error
         found = jax.tree.map(lambda x: x.shape, seen)
         if found != (cell.inputs,):
             raise ValueError(

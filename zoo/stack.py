@@ -22,6 +22,7 @@ from zoo.memory import (
     State,
 )
 from zoo.parts import Linear, real_dtype
+from zoo.parts.checks import shown
 from zoo.windowed import Windowed
 
 _CREDIT = ("layerwise", "exact")
@@ -46,6 +47,8 @@ class Block(eqx.Module):
         - `norm`: whether a layer norm stands in front of the cell.
         - `gated`: whether the map back is a gated linear unit.
         """
+        if not isinstance(cell, AbstractMemory):
+            raise TypeError(f"`cell` (={shown(cell)}) must be a memory, such as zoo.get makes.")
         value_key, gate_key = jax.random.split(key)
         self.norm = eqx.nn.LayerNorm(cell.inputs) if norm else None
         self.cell = cell

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 import zoo
 from rtrl.dense import from_real_vector, to_real_vector
+from zoo.parts.checks import shown
 
 
 def trace_durability(
@@ -51,13 +52,25 @@ def context_period(cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory]) -> 
 def _of_each(cells, function):
     single = isinstance(cells, zoo.AbstractMemory)
     found = []
-    for cell in [cells] if single else cells:
+    for cell in _several(cells, "cells"):
         if not isinstance(cell, zoo.FFM):
             raise TypeError(
                 f"`cells` (a {type(cell).__name__}) must be a zoo.FFM: others have no traces."
             )
         found.append(np.asarray(function(cell)))
     return found[0] if single else np.stack(found)
+
+
+def _several(memories, name):
+    """A list of memories, also of one."""
+    if isinstance(memories, zoo.AbstractMemory):
+        return [memories]
+    if not isinstance(memories, Sequence) or not len(memories):
+        raise TypeError(f"`{name}` (={shown(memories)}) must be a memory, or several of one kind.")
+    for memory in memories:
+        if not isinstance(memory, zoo.AbstractMemory):
+            raise TypeError(f"`{name}` (with {shown(memory)}) must hold memories only.")
+    return list(memories)
 
 
 def eigenvalues(
@@ -84,12 +97,22 @@ def eigenvalues(
 
     Complex, shape `[n]`; a leading axis over memories where there are several.
 
+    **Raises:**
+
+    `TypeError` for what is no memory, `ValueError` for several of different sizes.
+
     Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et
     al. (2024), appendix A.3.
     """
+    found = [_eigenvalues(memory, state, x) for memory in _several(memories, "memories")]
     if isinstance(memories, zoo.AbstractMemory):
-        return _eigenvalues(memories, state, x)
-    return np.stack([_eigenvalues(memory, state, x) for memory in memories])
+        return found[0]
+    if len(sizes := {len(values) for values in found}) > 1:
+        raise ValueError(
+            f"`memories` (with {', '.join(map(str, sorted(sizes)))} eigenvalues) must be the same "
+            "one at several times."
+        )
+    return np.stack(found)
 
 
 def _eigenvalues(memory, state, x):

@@ -230,9 +230,19 @@ def test_traces_that_never_end():
 
 
 @pytest.mark.slow
-def test_other_cells_have_no_traces():
+def test_other_cells_have_no_traces(unhooked):
     with pytest.raises(TypeError, match=r"`cells` \(a GRU\) must be a zoo.FFM"):
         analysis.trace_durability(zoo.get("gru", hidden=2))
+    with pytest.raises(
+        TypeError, match=r"`cells` \(=Spec.* must be a memory, or several of one kind"
+    ):
+        analysis.trace_durability(zoo.spec("ffm", hidden=2))
+    with pytest.raises(TypeError, match=r"`memories` \(with 'gru'\) must hold memories only"):
+        analysis.eigenvalues(["gru"])
+    with pytest.raises(
+        ValueError, match=r"`memories` \(with 2, 3 eigenvalues\) must be the same one"
+    ):
+        analysis.eigenvalues([zoo.get("rtu", hidden=n) for n in (2, 3)])
     with pytest.raises(ValueError, match=r"`beta` \(=1.0\) must be between 0 and 1"):
         analysis.trace_durability(zoo.get("ffm", hidden=2), beta=1.0)
 

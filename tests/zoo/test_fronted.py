@@ -207,12 +207,17 @@ def test_what_is_kept_for_the_front_is_its_size_for_every_unit():
 
 
 def test_what_cannot_be_fronted():
+    key = jax.random.key(0)
     with pytest.raises(TypeError, match=r"`cell` \(a Stack\) must be a zoo.AbstractCell"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4, layers=2), inputs=4)
     with pytest.raises(TypeError, match=r"`cell` \(a Fronted\) has a front already"):
         zoo.Fronted(jnp.tanh, fronted("rtu"), inputs=INPUTS)
     with pytest.raises(ValueError, match=r"`inner` .* must not be by unit"):
         rtrl.Shared(rtrl.Shared(rtrl.Diagonal()), by_unit=False)
+    with pytest.raises(
+        ValueError, match=r"`front` \(=Linear.*must take one `x` of `inputs` \(=5\) n"
+    ):
+        zoo.Fronted(zoo.parts.Linear(4, 4, key=key), zoo.RTU(4, 3, key=key), inputs=5)
     with pytest.raises(ValueError, match=r"`front` gives shape \(3,\), which must be .* \(4,\)"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=3)
     with pytest.raises(ValueError, match=r"`inputs` \(=0\) must be a whole number"):

@@ -180,6 +180,8 @@ def test_bad_blocks_are_named(unhooked):
     ]
     with pytest.raises(ValueError, match=r"`blocks` have cells with inputs \[2, 4\]: they must"):
         zoo.Stack(blocks)
+    with pytest.raises(TypeError, match=r"`cell` \(='gru'\) must be a memory, such as zoo.get mak"):
+        zoo.Block("gru", key=jax.random.key(0))
     with pytest.raises(TypeError, match=r"`blocks` must hold zoo\.Block\(cell\), not a GRU by"):
         zoo.Stack([blocks[0].cell])  # pyright: ignore[reportArgumentType]
 

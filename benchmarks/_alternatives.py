@@ -27,7 +27,7 @@ def unrolled(a, b, h0, *, steps: int):
 def tree(a, b, h0):
     """A tree of depth log time, of the products of affine maps."""
     b = b.at[0].add(a[0] * h0)
-    return jax.lax.associative_scan(_after, (a, b))[1]
+    return jax.lax.associative_scan(after, (a, b))[1]
 
 
 def in_chunks(a, b, h0, *, steps: int):
@@ -43,7 +43,7 @@ def in_chunks(a, b, h0, *, steps: int):
     a, b = (jnp.moveaxis(x.reshape(-1, steps, *x.shape[1:]), 1, 0) for x in (a, b))
 
     def together(whole, one):
-        return _after(whole, one), None
+        return after(whole, one), None
 
     neutral = jnp.ones_like(a[0]), jnp.zeros_like(b[0])
     products, sums = jax.lax.scan(together, neutral, (a, b))[0]
@@ -53,7 +53,8 @@ def in_chunks(a, b, h0, *, steps: int):
     return jnp.moveaxis(h, 0, 1).reshape(-1, *h.shape[2:])
 
 
-def _after(earlier, later):
+def after(earlier, later):
+    """The affine map of one step, or several, after that of others."""
     (a1, b1), (a2, b2) = earlier, later
     return a1 * a2, a2 * b1 + b2
 

@@ -1,6 +1,6 @@
 """What every benchmark's command does before it measures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,21 @@ def command(run: Callable[[Any], Any], options: type, description: str | None) -
     run(tyro.cli(options, description=description))
 
 
-def check_folder(name: str, path: Path) -> None:
-    """Refuse, before anything is measured, a file whose folder there is not."""
+def check_file(name: str, path: Path, *endings: str) -> None:
+    """Refuse, before anything is measured, a file whose folder there is not.
+
+    **Arguments:**
+
+    - `endings`: those that it may have; any by default.
+    """
     if not path.parent.is_dir():
         raise ValueError(f"`{name}` (={path}) must be in a folder that there is.")
+    if endings and path.suffix not in endings:
+        raise ValueError(f"`{name}` (={path}) must end in {', '.join(endings)}.")
+
+
+def check_names(name: str, given: Collection[str], known: Collection[str]) -> None:
+    """Refuse, before anything is measured, what is not among what there is."""
+    for one in given:
+        if one not in known:
+            raise ValueError(f"`{name}` (={one!r}) must be among {', '.join(known)}.")

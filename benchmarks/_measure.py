@@ -20,7 +20,7 @@ import rich.box
 import rich.console
 import rich.table
 
-from benchmarks._command import check_folder
+from benchmarks._command import check_file
 
 Row = dict[str, Any]
 
@@ -55,7 +55,7 @@ QUICK = Budget(seconds=0.0, least=2, most=2, compilations=1)
 class Measurement:
     """One program's medians: seconds to run, seconds to compile, bytes of XLA's scratch memory.
 
-    `arguments_bytes` and `output_bytes` are what it must read and write at the very least.
+    `argument_bytes` and `output_bytes` are what it must read and write at the very least.
     """
 
     run_seconds: float
@@ -308,7 +308,7 @@ class Output:
 
     def __post_init__(self):
         if self.json is not None:
-            check_folder("json", self.json)
+            check_file("json", self.json)
 
     def table(self, title: str, rows: Sequence[Row]) -> None:
         """Print rows under a title; the columns are the keys in order of appearance."""

@@ -9,10 +9,35 @@ import jax.numpy as jnp
 
 import zoo
 from benchmarks._measure import Budget, Row, compete, gradient, ratio
+from zoo.parts import Linear
 
 
-def _pairs(width: int, matrix: int) -> dict[str, tuple[zoo.AbstractMemory, Callable[[Any], Any]]]:
+class _WithMatrix(eqx.Module):
+    """A cell, and a matrix behind its outputs."""
+
+    cell: zoo.AbstractMemory
+    output: Linear
+
+    @property
+    def inputs(self):
+        return self.cell.inputs
+
+    @property
+    def state_size(self):
+        return self.cell.state_size
+
+    def init_state(self):
+        return self.cell.init_state()
+
+    def scan(self, state, xs, begin):
+        state, ys = self.cell.scan(state, xs, begin)
+        return state, jax.vmap(self.output)(ys)
+
+
+def _pairs(width: int, matrix: int) -> dict[str, tuple[Any, Callable[[Any], Any]]]:
     """Ours, and a constructor of theirs, by name. Their linear RNN has no map of its input.
+
+    Where theirs ends in a matrix of its own, ours has one behind it, to as many outputs.
 
     **Arguments:**
 
@@ -27,24 +52,28 @@ def _pairs(width: int, matrix: int) -> dict[str, tuple[zoo.AbstractMemory, Calla
     def ours(name, hidden=width, **options):
         return zoo.get(name, hidden=hidden, inputs=width, **options)
 
+    def with_matrix(name, hidden=matrix):
+        cell = ours(name, hidden)
+        return _WithMatrix(cell, Linear(cell.outputs, width, key=jax.random.key(2)))
+
     return {
         "lru": (ours("lru"), lambda key: lru.LRU(width, width, key=key)),
-        "s6": (ours("s6", matrix), lambda key: s6.S6(ours("s6", matrix).state_size, width, key)),
+        "s6": (with_matrix("s6"), lambda key: s6.S6(ours("s6", matrix).state_size, width, key)),
         "ffm": (
             ours("ffm", traces=traces, contexts=contexts),
             lambda key: ffm.FFM(width, traces, contexts, key),
         ),
-        "fwp": (ours("fwp", matrix), lambda key: fwp.FWP(width, matrix, key)),
+        "fwp": (with_matrix("fwp"), lambda key: fwp.FWP(width, matrix, key)),
         "linear_attention": (
-            ours("linear_attention", matrix),
+            with_matrix("linear_attention"),
             lambda key: fart.FART(width, matrix, key),
         ),
-        "deltanet": (ours("deltanet", matrix), lambda key: delta.DeltaNet(width, matrix, key)),
+        "deltanet": (with_matrix("deltanet"), lambda key: delta.DeltaNet(width, matrix, key)),
         "gated_deltanet": (
-            ours("gated_deltanet", matrix),
+            with_matrix("gated_deltanet"),
             lambda key: gdn.GDN(width, matrix, key),
         ),
-        "elman": (ours("elman"), lambda key: elman.Elman(width, width, key=key)),
+        "elman": (with_matrix("elman", width), lambda key: elman.Elman(width, width, key=key)),
         "gru": (ours("gru"), lambda key: gru.GRU(width, key)),
         "lstm": (ours("lstm"), lambda key: lstm.LSTM(width, key)),
         "mgu": (ours("mgu"), lambda key: mgu.MGU(width, key)),

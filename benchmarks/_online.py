@@ -20,10 +20,12 @@ def library_carry(cell: zoo.AbstractMemory, batch: int, axis: int = 0) -> Any:
     The batch axis is the state's first, and the sensitivity's number `axis`.
     """
 
-    def repeated(tree, axis):
-        return jax.tree.map(lambda x: jnp.stack([x] * batch, axis), tree)
+    return repeated(cell.init_state(), batch), repeated(cell.rtrl_init(), batch, axis)
 
-    return repeated(cell.init_state(), 0), repeated(cell.rtrl_init(), axis)
+
+def repeated(tree, batch: int, axis: int = 0):
+    """The arrays of a pytree, each so many times along a new axis."""
+    return jax.tree.map(lambda x: jnp.stack([x] * batch, axis), tree)
 
 
 def library_step(cell, carry, x, target, *, axis: int = 0):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import tyro
 
+from benchmarks._command import check_names
 from benchmarks._measure import LOCK
 
 # Shares of the whole time, the most wanted first; what a part leaves goes to those behind it.
@@ -76,10 +77,13 @@ def run(options: Options) -> dict[str, str]:
 
     What became of each, in words.
     """
-    unknown = [name for name in options.parts if name not in PARTS]
-    if unknown:
-        raise ValueError(f"`parts` (={unknown[0]!r}) must be among {', '.join(PARTS)}.")
+    check_names("parts", options.parts, PARTS)
     parts = [name for name in options.parts if name in FEW or not options.few]
+    if not parts:
+        raise ValueError(
+            f"`parts` (={', '.join(options.parts)}) must hold one with `few` sizes: "
+            f"{', '.join(FEW)}."
+        )
     options.out.mkdir(parents=True, exist_ok=True)
     end, outcomes = time.monotonic() + 60 * options.minutes, {}
 

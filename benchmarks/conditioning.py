@@ -16,7 +16,7 @@ import numpy as np
 
 import agents
 import zoo
-from benchmarks._command import check_folder, command
+from benchmarks._command import check_file, check_names, command
 from benchmarks._training import train_seeds
 
 # A learned phase that starts within half a radian per step.
@@ -89,7 +89,10 @@ def run(options: Options) -> dict[str, np.ndarray]:
 
     By row, the errors of every tenth of the steps, `[10, seeds]`.
     """
-    check_folder("out", options.out)
+    check_file("out", options.out)
+    check_names("rows", options.rows, ROWS)
+    if options.steps is not None and (options.steps < 10 or options.steps % 10):
+        raise ValueError(f"`steps` (={options.steps}) must be a multiple of 10.")
     known = options.out.read_text() if options.out.exists() else ""
     done = Counter((row, int(steps)) for row, steps, *_ in csv.reader(known.splitlines()[1:]))
     wanted = {name: options.steps or ROWS[name].steps for name in options.rows}

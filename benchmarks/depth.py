@@ -98,7 +98,8 @@ def _lowest_cell(gradient: Any) -> Any:
     return gradient.blocks[0].cell if isinstance(gradient, zoo.Stack) else gradient
 
 
-def _cosine(a, b):
+def cosine(a, b):
+    """The cosine of the angle between two vectors."""
     return a @ b / jnp.linalg.norm(a) / jnp.linalg.norm(b)
 
 
@@ -136,8 +137,8 @@ def rows_for(options: Options, name: str, layers: int) -> tuple[Row, Row]:
         for segment in segments:
             got = gradients("layerwise", method, segment)
             for row, part in zip(rows, parts, strict=True):
-                cosine = jax.vmap(lambda g, e, p=part: _cosine(_vector(p(g)), _vector(p(e))))
-                row[f"{label}({segment})"] = float(jnp.mean(cosine(got, bptt)))
+                alike = jax.vmap(lambda g, e, p=part: cosine(_vector(p(g)), _vector(p(e))))
+                row[f"{label}({segment})"] = float(jnp.mean(alike(got, bptt)))
     errors = [jnp.zeros(options.seeds)]
     for segment in shorter:
         got, exact = (jax.vmap(_vector)(g) for g in (gradients("exact", carried, segment), bptt))

@@ -34,7 +34,7 @@ REFUSED = 3  # the exit code of a process to which the folder was refused
 class Options:
     """How often."""
 
-    kills: int = 500
+    kills: int = 600
     """Processes that are killed."""
     writers: int = 50
     """Pairs of processes that write to one folder."""
@@ -242,6 +242,7 @@ def _kills(
 ) -> dict[str, Any]:
     kills: Counter[str] = Counter()
     differing, trainings = [], 0
+    killed_at: set[Place] = set()
     untried = draw.sample(everywhere, len(everywhere))
     untried = untried[: len(untried) - options.skip]
     while kills.total() < options.kills:
@@ -250,7 +251,7 @@ def _kills(
         # Every place once in a fresh run; then any place of what goes on, or any moment.
         chain = [untried.pop() if untried else None]
         chain += [draw.choice([None, draw.choice(everywhere)]) for _ in range(options.chain - 1)]
-        for place in chain:
+        for number, place in enumerate(chain):
             child = start(folder, place)
             if place is None:
                 time.sleep(draw.uniform(0, lasts))
@@ -258,6 +259,8 @@ def _kills(
                     os.kill(child, signal.SIGKILL)
             if (code := ended(child)) == -signal.SIGKILL:
                 kills[place.kind if place else "moment"] += 1
+                if place and number == 0:
+                    killed_at.add(place)
             elif code:
                 differing.append(f"{folder.name}: exit code {code} at {place}")
         if (code := ended(start(folder))) or content(folder) != wanted:
@@ -266,8 +269,12 @@ def _kills(
             _remove(folder)
         if trainings % 20 == 0:
             print(f"{trainings} trainings, kills: {dict(kills)}, wrong: {differing}", flush=True)
-    return {"kills": dict(kills), "trainings": trainings, "places": len(everywhere),
-            "wrong": differing}  # fmt: skip
+    return {
+        "kills": dict(kills),
+        "trainings": trainings,
+        "places": f"{len(killed_at)} of {len(everywhere)}",
+        "wrong": differing,
+    }
 
 
 def _writers(

@@ -20,6 +20,7 @@ from agents.experiments.definitions import pendulum_memory
 from agents.learning.schedules import iterations_of
 from agents.running.curves import learning_curve
 from agents.running.scalars import read_scalars
+from benchmarks._command import check_names
 
 _CARDS = {"env": "RepeatPreviousEasy", "discount": 0.5}
 _PENDULUM: dict[str, Any] = {"env": "PositionOnlyPendulumEasy", **pendulum_memory.EXPERIMENT.base}
@@ -81,6 +82,7 @@ def run(options: Options) -> dict[str, dict[str, np.ndarray]]:
 
     The last return of every seed, by comparison and memory.
     """
+    check_names("names", options.names, COMPARISONS)
     options.out.mkdir(parents=True, exist_ok=True)
     return {name: compare(name, COMPARISONS[name], options) for name in options.names}
 

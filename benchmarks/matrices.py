@@ -15,7 +15,17 @@ import tyro
 
 import zoo
 from benchmarks._command import command
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    compete,
+    device_alone,
+    gradient,
+    heading,
+    ratio,
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Options:
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
 
 
-_QUICK = {"cells": ("mlstm",), "times": (8,), "widths": (2,), "batch": 2}
+_QUICK = {"cells": ("mlstm",), "times": (8,), "widths": (2,), "heads": 1, "batch": 2}
 
 
 def row_for(name: str, time: int, width: int, options: Options, budget: Budget) -> Row:
@@ -60,7 +70,9 @@ def row_for(name: str, time: int, width: int, options: Options, budget: Budget) 
     of_states = "sequential" if jax.default_backend() == "cpu" else "associative"
     methods = {"states": run(of_states), "chunks": run("chunks")}
     results = compete({n: (gradient(f), given) for n, f in methods.items()}, budget=budget)
-    states, chunks = (jax.jit(f)(*given) for f in methods.values())
+    programs = [jax.jit(f).lower(*given).compile() for f in methods.values()]
+    with device_alone():
+        states, chunks = (jax.block_until_ready(program(*given)) for program in programs)
     base, own = results["states"], results["chunks"]
     return {
         "cell": name,
@@ -88,6 +100,10 @@ def run(options: Options) -> list[Row]:
 
     One row for each cell and size.
     """
+    if len(options.times) != len(options.widths):
+        raise ValueError(
+            f"`times` (={options.times}) must be as many as `widths` (={options.widths})."
+        )
     budget = Budget(seconds=0.5, least=3, compilations=1)
     if options.quick:
         budget, options = QUICK, replace(options, **_QUICK)

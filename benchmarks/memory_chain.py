@@ -13,7 +13,7 @@ import numpy as np
 
 import agents
 import zoo
-from benchmarks._command import check_folder, command
+from benchmarks._command import check_file, command
 from benchmarks._training import train_seeds
 
 
@@ -50,9 +50,13 @@ def run(options: Options) -> dict[str, np.ndarray]:
 
     By choice, the mean return of the episodes that ended, `[points, seeds]`.
     """
-    check_folder("out", options.out)
+    check_file("out", options.out, ".csv")
     if not 0 < options.points <= options.steps:
         raise ValueError(f"`points` (={options.points}) must be 1 to `steps` (={options.steps}).")
+    if options.steps % options.points:
+        raise ValueError(
+            f"`steps` (={options.steps}) must be a multiple of `points` (={options.points})."
+        )
     rtu = zoo.spec("rtu", hidden=options.hidden, r_max=options.r_max)
     mlp = zoo.spec("mlp", hidden=options.hidden)
     curves = {

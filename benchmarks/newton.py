@@ -14,8 +14,18 @@ import tyro
 
 import scan
 import zoo
-from benchmarks._command import command
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
+from benchmarks._command import check_names, command
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    compete,
+    device_alone,
+    gradient,
+    heading,
+    ratio,
+)
 
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "rtu, tanh": ("rtu", {"nonlinear": True, "activation": "tanh"}),
@@ -68,7 +78,9 @@ def iterations(cell: Any, coupling: str, xs: jax.Array) -> int:
         update = lambda p, state, x: eqx.combine(p, rest).update(state, x)  # noqa: E731
         return scan.newton(update, parameters, cell.init_state(), xs, coupling=coupling)[1]
 
-    report = jax.jit(jax.vmap(solve, 1))(xs)
+    program = jax.jit(jax.vmap(solve, 1)).lower(xs).compile()
+    with device_alone():
+        report = jax.block_until_ready(program(xs))
     return int(jnp.max(report.iterations)) if bool(jnp.all(report.converged)) else -1
 
 
@@ -122,6 +134,7 @@ def run(options: Options) -> list[Row]:
 
     Two rows for every cell and length.
     """
+    check_names("cells", options.cells, CELLS)
     budget = Budget(compilations=1)
     if options.quick:
         budget, options = QUICK, replace(options, **_QUICK)

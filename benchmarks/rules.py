@@ -26,9 +26,9 @@ from jaxtyping import Array
 
 import rtrl
 import zoo
-from benchmarks._command import check_folder, command
+from benchmarks._command import check_file, command
 from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
-from benchmarks.depth import carried, truncated
+from benchmarks.depth import carried, cosine, truncated
 from zoo.kinds.choices import SENSITIVITIES
 from zoo.parts import Linear
 
@@ -158,7 +158,7 @@ def _loss(options: Options, network: Any, key: Array) -> Array:
 def _cosine(one: Any, other: Any) -> Array:
     """Of the cell's parameters, for which the rules differ."""
     a, b = (jnp.concatenate([x.ravel() for x in jax.tree.leaves(g.cell)]) for g in (one, other))
-    return a @ b / jnp.linalg.norm(a) / jnp.linalg.norm(b)
+    return cosine(a, b)
 
 
 def curves(options: Options, name: str, rule: str) -> dict[str, np.ndarray]:
@@ -252,7 +252,7 @@ def run(options: Options) -> dict[str, list[Row]]:
     elif out is None:
         out = Path("docs/assets/rules.csv")
     if out is not None:
-        check_folder("out", out)
+        check_file("out", out, ".csv")
     if options.updates % options.every:
         raise ValueError(
             f"`updates` (={options.updates}) must be a multiple of `every` (={options.every})."

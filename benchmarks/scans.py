@@ -20,9 +20,19 @@ import jax.numpy as jnp
 import tyro
 
 import scan
-from benchmarks._alternatives import alternatives
+from benchmarks._alternatives import after, alternatives
 from benchmarks._command import command
-from benchmarks._measure import QUICK, Budget, Measurement, Output, Row, compete, copy, heading
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Measurement,
+    Output,
+    Row,
+    compete,
+    copy,
+    heading,
+    tree_bytes,
+)
 from benchmarks._measure import ratio as _ratio
 
 BASELINE = "lax.associative_scan"
@@ -71,12 +81,8 @@ _QUICK = {
 
 
 def _by_associative_scan(a, b, h0):
-    def combine(earlier, later):
-        (a1, b1), (a2, b2) = earlier, later
-        return a1 * a2, a2 * b1 + b2
-
     b = b.at[0].add((a[0] if a.ndim == b.ndim else a) * h0)
-    return jax.lax.associative_scan(combine, (jnp.broadcast_to(a, b.shape), b))[1]
+    return jax.lax.associative_scan(after, (jnp.broadcast_to(a, b.shape), b))[1]
 
 
 def _by_lax_scan(a, b, h0):
@@ -153,7 +159,7 @@ def rows_for(
 def _compared(candidates: dict, baseline: str, budget: Budget) -> list[Row]:
     function, given = next(iter(candidates.values()))
     moved = given, jax.eval_shape(function, *given)
-    num_bytes = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(moved))
+    num_bytes = tree_bytes(moved)
     floor = "copy"
     results = compete({**candidates, floor: copy(num_bytes)}, budget=budget)
     copied = results.pop(floor)
@@ -182,7 +188,8 @@ def alternative_rows(
     """The rows of one shape, number type and pass: ours and every other way."""
     time, *features = sizes
     given = arguments(time, tuple(features), dtype, False)
-    ways = {"scan.linear auto": scan.linear, **alternatives(options.unrolls, options.chunks)}
+    chunks = tuple(n for n in options.chunks if time % min(n, time) == 0)
+    ways = {"scan.linear auto": scan.linear, **alternatives(options.unrolls, chunks)}
     wrap = with_gradient if gradient else lambda solve: solve
     candidates = {name: (wrap(solve), given) for name, solve in ways.items()}
     case = {

@@ -31,6 +31,8 @@ TRAIN = (
     "--env RepeatPreviousEasy --memory rtu --hidden 96 --gradient rtrl --segment 8 --steps 1e6 "
     "--seeds 3 --progress lines"
 )
+# JAX's own folder of compiled programs, and what goes into it.
+_CACHES = [name for name in os.environ if name.startswith(("JAX_COMPILATION_", "JAX_PERSISTENT_"))]
 TOLD = {
     "first words": "trace-zoo",
     "compiling": "compiling",
@@ -68,7 +70,7 @@ def train_seconds(words: str, folder: Path) -> dict[str, tuple[float, float]]:
     process = psutil.Popen(
         [*command, "--out", str(folder / "run")],
         env={
-            **{name: x for name, x in os.environ.items() if not name.startswith("JAX_")},
+            **{name: x for name, x in os.environ.items() if name not in _CACHES},
             "TRACE_ZOO_CACHE": str(folder / "compiled"),
             "PYTHONUNBUFFERED": "1",
         },

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import tyro
 
 import zoo
-from benchmarks._command import check_folder, command
+from benchmarks._command import check_file, command
 from benchmarks._measure import (
     QUICK,
     Budget,
@@ -28,6 +28,7 @@ from benchmarks._measure import (
     tree_bytes,
 )
 from benchmarks._memax import against_memax
+from benchmarks._online import repeated
 
 BASELINE = "mlp"
 
@@ -111,10 +112,7 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
     shapes = jax.eval_shape(cell.rtrl_init)
     kept = sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
-    def batched(tree):
-        return jax.tree.map(lambda x: jnp.stack([x] * options.batch), tree)
-
-    state = batched(cell.init_state())
+    state = repeated(cell.init_state(), options.batch)
     xs = jax.random.normal(jax.random.key(0), (max(options.times), options.batch, options.inputs))
 
     def forward(arrays, state, xs):
@@ -122,14 +120,14 @@ def row_for(name: str, options: Options, budget: Budget) -> Row:
         return jax.vmap(cell.scan, (0, 1), (0, 1))(state, xs)
 
     stepper, fixed = eqx.partition(cell.stepper(), eqx.is_array)
-    cache = batched(cell.stepper().init_cache())
+    cache = repeated(cell.stepper().init_cache(), options.batch)
 
     def step(arrays, cache, x):
         return jax.vmap(eqx.combine(arrays, fixed).step)(cache, x)
 
     steps: dict[str, tuple[Callable, tuple]] = {"step": (step, (stepper, cache, xs[0]))}
     if kept <= options.most:
-        carry = state, batched(cell.rtrl_init())
+        carry = state, repeated(cell.rtrl_init(), options.batch)
         steps["rtrl"] = learning_step(static), (arrays, carry, xs[0])
     results = compete(steps, budget=budget)
     for time in options.times:
@@ -193,7 +191,7 @@ def run(options: Options) -> dict[str, list[Row]]:
     The rows of the tables `cells` and `memax`.
     """
     if options.picture is not None:
-        check_folder("picture", options.picture)
+        check_file("picture", options.picture, ".png", ".pdf", ".svg")
     budget = Budget(seconds=0.3, least=3, compilations=1)
     if options.quick:
         budget, options = QUICK, replace(options, **_QUICK)
@@ -217,9 +215,9 @@ def run(options: Options) -> dict[str, list[Row]]:
         options.output.table(
             f"memax and ours, {options.state} inputs, {options.times[0]} steps", memax
         )
+    options.output.save(tables)
     if options.picture is not None:
         draw(rows, options, options.picture)
-    options.output.save(tables)
     return tables
 
 

@@ -143,6 +143,13 @@ def test_streaming(float32):
     tables = streaming.run(streaming.Options(quick=True, optimizers=("adam",)))
     assert [row["gradient"] for row in tables["gradients"]] == ["RTRL", "TBPTT(1)", "TBPTT(2)"]
     assert [row["steps"] for row in tables["lengths"]] == [10, 20]
+    first = tables["gradients"][1]
+    for row in tables["gradients"]:
+        speed = row["updates per second"]
+        assert speed > 0
+        ratio = speed / first["updates per second"]
+        assert row["speed relative to TBPTT(1)"] == pytest.approx(ratio)
+    assert all(row["microseconds per step"] > 0 for row in tables["lengths"])
 
 
 @pytest.mark.slow
@@ -197,6 +204,23 @@ def test_conditioning(float32, tmp_path):
         (rules, {"updates": 3, "every": 2}, r"`updates` \(=3\) must be a multiple of `every`"),
         (sweeps, {"workers": 1}, r"`workers` \(=1\) must be at least 2"),
         (cells, {"picture": Path("none/zoo.png")}, "`picture`.*in a folder that there is"),
+        (
+            cells,
+            {"picture": Path("zoo.foo")},
+            r"`picture` \(=zoo.foo\) must end in .png, .pdf, .svg",
+        ),
+        (rules, {"out": Path("rules.png")}, r"`out` \(=rules.png\) must end in .csv"),
+        (memory_chain, {"steps": 50}, r"`steps` \(=50\) must be a multiple of `points` \(=40\)"),
+        (conditioning, {"steps": 25}, r"`steps` \(=25\) must be a multiple of 10"),
+        (conditioning, {"rows": ("TD(7)",)}, r"`rows` \(='TD\(7\)'\) must be among .*TD\(0\)"),
+        (newton, {"cells": ("lru",)}, r"`cells` \(='lru'\) must be among .*elstm"),
+        (learning, {"names": ("ppo",)}, r"`names` \(='ppo'\) must be among dqn, pqn, sac, td3"),
+        (matrices, {"times": (8,)}, r"`times` \(=\(8,\)\) must be as many as `widths` \(=\(16, 32"),
+        (
+            everything,
+            {"parts": ("depth",), "few": True, "out": Path("none")},
+            r"`parts` \(=depth\) must hold one with `few` sizes: kernel, scans",
+        ),
     ],
 )
 def test_what_would_fail_in_the_end_is_refused_before(benchmark, options, rule):
@@ -443,6 +467,25 @@ def test_measurements_are_medians_of_what_ran(float32):
     assert "cpu" in _measure.device() or jax.default_backend() != "cpu"
 
 
+def test_a_run_ends_with_its_last_output_and_the_median_of_runs_counts(monkeypatch):
+    clock, waited = iter(range(100)), []
+    monkeypatch.setattr(_measure.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(_measure.jax, "block_until_ready", waited.append)
+
+    def program(x):
+        next(clock)  # takes a second more
+        return x
+
+    assert _measure._run(program, (1,)) == 2.0 and waited == [1]
+    runs = iter([1.0, 1.0, 9.0, 2.0, 4.0])
+    monkeypatch.setattr(_measure, "_run", lambda *_: next(runs))
+    monkeypatch.setattr(_measure, "_compile", lambda *_: (0.5, lambda x: x))
+    monkeypatch.setattr(_measure, "_temp_bytes", lambda _: 0.0)
+    budget = _measure.Budget(seconds=0.0, least=3, most=3, compilations=1)
+    m = _measure.measure(lambda x: x, jnp.zeros(2), budget=budget)
+    assert (m.run_seconds, m.compile_seconds) == (4.0, 0.5)
+
+
 def test_a_short_program_of_a_gpu_stands_several_times_in_one(float32, monkeypatch):
     monkeypatch.setattr(_measure, "_on_cpu", lambda: False)
     function, given = lambda x, key: x + 1, (jnp.ones(3), jax.random.key(0))
@@ -459,6 +502,19 @@ def test_processes_measure_in_turn(tmp_path, monkeypatch):
     monkeypatch.setenv(_measure.LOCK, path)
     with _measure.device_alone(), pytest.raises(filelock.Timeout):
         filelock.FileLock(path).acquire(timeout=0)
+    held, run = [], _measure._run
+
+    def look(*given):
+        try:
+            filelock.FileLock(path).acquire(timeout=0)
+            held.append(False)
+        except filelock.Timeout:
+            held.append(True)
+        return run(*given)
+
+    monkeypatch.setattr(_measure, "_run", look)
+    _measure.measure(lambda x: x + 1, jnp.zeros(2), budget=_measure.QUICK)
+    assert len(held) >= 4 and all(held), "something runs while another process measures"
 
 
 @pytest.mark.slow

@@ -255,6 +255,7 @@ def behind_squashed(inputs, hidden, *, number=False, key):
     return zoo.Fronted(front, zoo.RTU(3, hidden, key=key), inputs=inputs)
 
 
+@pytest.mark.slow
 def test_a_memory_may_have_functions_for_leaves_but_no_numbers():
     zoo.register("zz_squashed", behind_squashed)
 

@@ -176,6 +176,7 @@ def test_exact_credit_needs_exact_cells_in_windows_too():
         zoo.Stack([zoo.stack.Block(cell, key=KEY)], credit="exact")
 
 
+@pytest.mark.quick_rows(2)
 @pytest.mark.parametrize(
     "options, other, got, own",
     [

@@ -6,7 +6,7 @@ from agents.experiments.definitions.masked_control import EXPERIMENT as MASKED
 from agents.experiments.experiment import Experiment
 from agents.learning import TBPTT
 
-TASKS = ("walker2d-V", "hopper-V", "hopper-P")
+TASKS = ("walker2d-V", "hopper-V", "hopper-P", "walker2d-P", "halfcheetah-P")
 UNITS = ("RTU, RTRL", "nonlinear RTU, RTRL")
 TRUNCATED = ("GRU, TBPTT(32)", "LRU, TBPTT(32)")
 TRANSFORMER = "transformer"
@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
         ),
     ),
     differs=(
-        "Three of eight tasks, a million steps of 64 environments by 32 in place of one by 2,048, "
+        "Five of eight tasks, a million steps of 64 environments by 32 in place of one by 2,048, "
         "so that credit reaches back 32 steps at most; one rate for all; a layer of 64 units for "
         "GPT-2; actions within ±1, as brax takes them."
     ),

@@ -251,10 +251,11 @@ def check_encoder_credit(
             "`encoder_credit` (='exact') needs agents.RTRL; "
             f"`gradient` (={gradient!r}) ends at a segment's start anyway."
         )
-    if not isinstance(abstract_memory(memory), zoo.AbstractCell):
+    cell = abstract_memory(memory)
+    if not isinstance(cell, zoo.AbstractCell) or isinstance(cell, zoo.Fronted):
         raise ValueError(
-            "`encoder_credit` (='exact') needs a memory of one cell, which "
-            f"`memory` (={memory!r}) is not."
+            "`encoder_credit` (='exact') needs a memory of one cell without a front of its own, "
+            f"which `memory` (={memory!r}) is not."
         )
 
 

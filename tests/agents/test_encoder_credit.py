@@ -123,10 +123,21 @@ def test_at_every_step_too():
     assert not np.allclose(short.features.encoder.linear.w, whole.features.encoder.linear.w, 1e-2)
 
 
+def fronted(inputs, hidden, *, key):
+    return zoo.Fronted(jnp.tanh, zoo.RTU(inputs, hidden, key=key), inputs=inputs)
+
+
 def test_it_is_refused_where_it_means_nothing():
     with pytest.raises(ValueError, match=r"`encoder_credit` \(='exact'\) needs agents.RTRL"):
         ppo(agents.BPTT(), "exact")
-    with pytest.raises(ValueError, match=r"needs a memory of one cell, which `memory`"):
+    with pytest.raises(
+        ValueError, match=r"needs a memory of one cell without a f.*, which `memory`"
+    ):
         streaming("exact", "transformer")
-    with pytest.raises(ValueError, match=r"needs a memory of one cell, which `memory`"):
+    zoo.register("zz_fronted", fronted)
+    with pytest.raises(ValueError, match=r"of its own, which `memory` \(=Spec\(name='zz_fronted'"):
+        ppo(agents.RTRL(8), "exact", "zz_fronted")
+    with pytest.raises(
+        ValueError, match=r"needs a memory of one cell without a f.*, which `memory`"
+    ):
         ppo(agents.RTRL(4), "exact", memory="rwkv")

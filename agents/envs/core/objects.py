@@ -41,11 +41,15 @@ def check_object(env: Environment, params: Any) -> None:
     if isinstance(limit, Tracer):
         return
     is_number = isinstance(limit, int | float | np.generic | np.ndarray | jax.Array)
-    if not is_number or isinstance(limit, bool) or not np.all(np.asarray(limit) >= 1):
+    if isinstance(limit, bool) or not (is_number and _is_count(np.asarray(limit))):
         raise ValueError(
             f"{name} must have parameters whose `max_steps_in_episode` (={shown(limit)}) is a "
-            "number of at least 1."
+            "number of at least 1, and finite."
         )
+
+
+def _is_count(steps: np.ndarray) -> bool:
+    return bool(np.all((steps >= 1) & np.isfinite(steps)))
 
 
 def _has_own(env: Environment, method: str) -> bool:

@@ -94,8 +94,8 @@ def figure(name: str) -> str:
     if experiment.lines:
         return _lines(experiment, rows)
     variants, environments = list(experiment.variants), list(experiment.environments)
-    columns = min(len(environments), _MOST_BESIDE)
-    lines = -(-len(environments) // columns)
+    lines = -(-len(environments) // _MOST_BESIDE)
+    columns = -(-len(environments) // lines)
     size = (7, (0.6 + 0.27 * len(variants)) * lines)
     fig, parts = plt.subplots(lines, columns, figsize=size, sharey=True, squeeze=False)
     for axes in parts.flat[len(environments) :]:

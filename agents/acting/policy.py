@@ -5,12 +5,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
 from agents.acting.contract import check_observation
 from agents.networks import Inputs
 from agents.networks.spaces import by_content, clipped
+from zoo.parts.checks import shown
 
 
 class PolicyState(eqx.Module):
@@ -86,9 +88,12 @@ class Policy(eqx.Module):
 
         **Raises:**
 
-        `ValueError` for an observation of other shapes or parts than those of its space.
+        `ValueError` for an observation of other shapes or parts than those of its space, and
+        `TypeError` for a `key` that is no array.
         """
         check_observation(self.observation_space, observation)
+        if not isinstance(key, Array | np.ndarray | None):
+            raise TypeError(f"`key` (={shown(key)}) must be a PRNG key, such as jax.random.key(0).")
         inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))
         # A behavior is for environments side by side: this is one of them.
         one = lambda tree: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731

@@ -344,6 +344,12 @@ def test_a_policy_names_an_observation_of_another_space(space, observation, mess
         policy.act(policy.init_state(), observation, begin=True)
 
 
+def test_a_policy_names_what_is_no_key(unhooked):
+    policy = Policy(Counting(), spaces.Discrete(3), spaces.Discrete(2))
+    with pytest.raises(TypeError, match=r"`key` \(=0\) must be a PRNG key"):
+        policy.act(policy.init_state(), 1, begin=True, key=0)
+
+
 def test_a_policy_takes_numbers_of_python_and_numpy():
     policy = Policy(Counting(), PARTS, spaces.Discrete(2))
     for card in (1, np.int64(1), np.int32(1), jnp.int8(1)):

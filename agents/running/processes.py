@@ -39,8 +39,13 @@ def join(
 
     **Raises:**
 
-    `ValueError` if something is missing, or the others are not found.
+    `ValueError` if something is missing, or the others are not found; and with JAX before 0.9.1,
+    which would not let a job be stopped.
     """
+    if jax.__version_info__ < (0, 9, 1):
+        raise ValueError(
+            f"`processes` (={processes}) needs JAX 0.9.1 or newer; this is {jax.__version__}."
+        )
     if processes != "auto" and (coordinator is None or process is None):
         raise ValueError(
             f"`processes` (={processes}) needs `coordinator`, such as localhost:1234, and "

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 
+import jax
 import numpy as np
 import pytest
 
 from agents.running import load_run
 from agents.running.checkpoint import read_header
+from agents.running.processes import join
 from agents.running.scalars import read_scalars
 
 WORDS = """
@@ -66,6 +68,16 @@ def iterations(folder):
     return read_header(path).progress["iteration"] if path.exists() else 0
 
 
+with_several = pytest.mark.skipif(jax.__version_info__ < (0, 9, 1), reason="refused by `join`")
+
+
+def test_older_versions_of_jax_are_refused(monkeypatch):
+    monkeypatch.setattr(jax, "__version_info__", (0, 9, 0))
+    with pytest.raises(ValueError, match=r"`processes` \(=2\) needs JAX 0.9.1 or newer; this is "):
+        join("localhost:1", 0, 2)
+
+
+@with_several
 @pytest.mark.slow
 def test_a_job_can_be_stopped_before_its_training_begins():
     code = f"""
@@ -80,6 +92,7 @@ time.sleep(5)
     assert ended.returncode == -signal.SIGTERM
 
 
+@with_several
 @pytest.mark.slow
 def test_jax_has_the_barrier_that_is_no_public_part_of_it():
     """A job of one process, for which it is the same."""
@@ -96,6 +109,7 @@ def test_jax_has_the_barrier_that_is_no_public_part_of_it():
     assert done.stdout == "passed\n", done.stderr
 
 
+@with_several
 @pytest.mark.slow
 def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state):
     one, two = tmp_path / "one", tmp_path / "two"
@@ -118,6 +132,7 @@ def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state):
     assert (one / "scalars.csv").read_bytes() == (two / "scalars.csv").read_bytes()
 
 
+@with_several
 @pytest.mark.slow
 def test_environments_split_over_processes_learn_what_one_process_does(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"

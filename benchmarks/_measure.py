@@ -180,6 +180,13 @@ def device_alone() -> contextlib.AbstractContextManager:
     return filelock.FileLock(path) if path else contextlib.nullcontext()
 
 
+def computed(function: Callable, *arguments: Any) -> Any:
+    """What a function returns, compiled while others may measure and run while none does."""
+    program = jax.jit(function).lower(*arguments).compile()
+    with device_alone():
+        return jax.block_until_ready(program(*arguments))
+
+
 def _several(function: Callable) -> Callable:
     """A program that runs a function so many times, one behind the other.
 

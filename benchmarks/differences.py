@@ -13,7 +13,7 @@ import jax
 import tyro
 
 from benchmarks import _differences_envs, _differences_memax, _differences_rules
-from benchmarks._command import command
+from benchmarks._command import check_names, command
 from benchmarks._measure import Output, Row
 
 TABLES: dict[str, tuple[Callable[[], Row], ...]] = {
@@ -65,9 +65,7 @@ def run(options: Options) -> dict[str, list[Row]]:
 
     **Returns:** the rows of the tables `memax`, `environments` and `rules`.
     """
-    unknown = [name for name in options.rows if name not in ROWS]
-    if unknown:
-        raise ValueError(f"`rows` (={unknown[0]!r}) must be among {', '.join(ROWS)}.")
+    check_names("rows", options.rows, ROWS)
     wanted = QUICK if options.quick else options.rows
     tables = {}
     for title, functions in TABLES.items():

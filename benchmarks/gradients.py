@@ -20,7 +20,17 @@ import rtrl
 import zoo
 from benchmarks import _online
 from benchmarks._command import command
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    compete,
+    computed,
+    heading,
+    ratio,
+    tree_bytes,
+)
 
 BASELINE = "BPTT"
 PLAIN = "8 real traces, written plainly"
@@ -223,7 +233,8 @@ def online_rows(hidden: int, inputs: int, time: int, batch: int, budget: Budget)
 
     def total(name):
         step, parameters, carry, _ = loops[name]
-        gradient = jax.jit(partial(_online.total_gradient, step))(parameters, carry, xs, targets)
+        of_all = partial(_online.total_gradient, step)
+        gradient = computed(of_all, parameters, carry, xs, targets)
         return (
             gradient if name == PLAIN else _online.plain_parameters(eqx.combine(gradient, static))
         )

@@ -20,7 +20,17 @@ import tyro
 
 from benchmarks import scans
 from benchmarks._command import command
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, copy, heading, tree_bytes
+from benchmarks._measure import (
+    QUICK,
+    Budget,
+    Output,
+    Row,
+    compete,
+    computed,
+    copy,
+    heading,
+    tree_bytes,
+)
 from benchmarks._measure import ratio as _ratio
 from scan.methods import kernel, tree
 
@@ -74,7 +84,7 @@ def rows_for(shape: tuple[int, ...], dtype: str, constant: bool, options: Option
     rows = []
     for name, (function, given) in passes.items():
         reference = partial(getattr(tree, function), reverse=False)
-        expected = jax.jit(reference)(*given)
+        expected = computed(reference, *given)
         moved = tree_bytes(given) + tree_bytes(expected)
         candidates = {"tree": (reference, given)}
         for layout, tuning in layouts.items():
@@ -83,7 +93,7 @@ def rows_for(shape: tuple[int, ...], dtype: str, constant: bool, options: Option
         results = compete({**candidates, "copy": copy(moved)}, budget=options.budget)
 
         def error(candidate, candidates=candidates, given=given, expected=expected):
-            return _error(jax.jit(candidates[candidate][0])(*given), expected)
+            return _error(computed(candidates[candidate][0], *given), expected)
 
         with ThreadPoolExecutor() as pool:  # for what they are compiled in
             errors = dict(zip(candidates, pool.map(error, candidates), strict=True))

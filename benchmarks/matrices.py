@@ -21,7 +21,7 @@ from benchmarks._measure import (
     Output,
     Row,
     compete,
-    device_alone,
+    computed,
     gradient,
     heading,
     ratio,
@@ -70,9 +70,7 @@ def row_for(name: str, time: int, width: int, options: Options, budget: Budget) 
     of_states = "sequential" if jax.default_backend() == "cpu" else "associative"
     methods = {"states": run(of_states), "chunks": run("chunks")}
     results = compete({n: (gradient(f), given) for n, f in methods.items()}, budget=budget)
-    programs = [jax.jit(f).lower(*given).compile() for f in methods.values()]
-    with device_alone():
-        states, chunks = (jax.block_until_ready(program(*given)) for program in programs)
+    states, chunks = (computed(f, *given) for f in methods.values())
     base, own = results["states"], results["chunks"]
     return {
         "cell": name,

@@ -21,7 +21,7 @@ from benchmarks._measure import (
     Output,
     Row,
     compete,
-    device_alone,
+    computed,
     gradient,
     heading,
     ratio,
@@ -78,9 +78,7 @@ def iterations(cell: Any, coupling: str, xs: jax.Array) -> int:
         update = lambda p, state, x: eqx.combine(p, rest).update(state, x)  # noqa: E731
         return scan.newton(update, parameters, cell.init_state(), xs, coupling=coupling)[1]
 
-    program = jax.jit(jax.vmap(solve, 1)).lower(xs).compile()
-    with device_alone():
-        report = jax.block_until_ready(program(xs))
+    report = computed(jax.vmap(solve, 1), xs)
     return int(jnp.max(report.iterations)) if bool(jnp.all(report.converged)) else -1
 
 

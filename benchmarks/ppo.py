@@ -14,7 +14,7 @@ import tyro
 
 import agents
 import zoo
-from benchmarks._command import command
+from benchmarks._command import check_names, command
 from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading
 
 CHOICES: dict[str, agents.TBPTT | agents.RTRL | agents.BPTT] = {
@@ -74,10 +74,7 @@ def run(options: Options) -> list[Row]:
 
     One row per encoder and choice of gradient.
     """
-    for name in options.choices:
-        if name not in (*CHOICES, *EXACT):
-            known = ", ".join((*CHOICES, *EXACT))
-            raise ValueError(f"`choices` (={name!r}) must be among {known}.")
+    check_names("choices", options.choices, (*CHOICES, *EXACT))
     budget = Budget(seconds=options.seconds, compilations=1)
     sizes: dict[str, Any] = {
         name: getattr(options, name)

@@ -7,7 +7,7 @@ import jax
 
 from rtrl.rows import looked_up
 from scan.trees import built, first_difference
-from zoo.memory import AbstractMemory, Carry
+from zoo.memory import AbstractMemory, Carry, named
 
 
 def carried_on(
@@ -41,7 +41,6 @@ def _check(memory: AbstractMemory, carry: Carry, cause: Exception | None) -> Non
         return
     got, own = first_difference(found, expected)
     raise ValueError(
-        f"`carry` (whose sensitivity has {got}) must hold one of this {type(memory).__name__}"
-        f"(inputs={memory.inputs}, hidden={memory.hidden}), which has {own} there, as "
-        "`rtrl_init()` does."
+        f"`carry` (whose sensitivity has {got}) must hold one of this {named(memory)}, which has "
+        f"{own} there, as `rtrl_init()` does."
     ) from cause

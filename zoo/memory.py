@@ -224,8 +224,8 @@ class AbstractMemory(eqx.Module):
             return
         raise ValueError(
             f"`state` (={described(state)}) must be like {described(expected)}, which "
-            f"`init_state` gives for {type(self).__name__}(inputs={self.inputs}, "
-            f"hidden={self.hidden}). For several sequences side by side use `jax.vmap`."
+            f"`init_state` gives for {named(self)}. For several sequences side by side use "
+            "`jax.vmap`."
         )
 
     def check_carry(self, carry: Carry) -> None:
@@ -247,9 +247,13 @@ class AbstractMemory(eqx.Module):
     def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
         if shape != expected:
             raise ValueError(
-                f"`{name}` (shape {shape}) must have the shape {expected} for "
-                f"{type(self).__name__}(inputs={self.inputs}, hidden={self.hidden})."
+                f"`{name}` (shape {shape}) must have the shape {expected} for {named(self)}."
             )
+
+
+def named(memory: AbstractMemory) -> str:
+    """A memory's class and sizes, for a title or an error."""
+    return f"{type(memory).__name__}(inputs={memory.inputs}, hidden={memory.hidden})"
 
 
 class AbstractStepper(eqx.Module):

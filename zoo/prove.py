@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 from rich.console import Console
 
-from zoo.memory import AbstractMemory
+from zoo.memory import AbstractMemory, named
 from zoo.parts.checks import check_sizes, shown
 from zoo.proofs import equalities, promises
 from zoo.proofs.forms import perturbed
@@ -76,7 +76,7 @@ def prove(
                 4 if hidden is None else hidden,
                 jax.random.key(0) if key is None else key,
             )
-        report = Report(_name(memory), tuple(_checks(memory, draws)))
+        report = Report(named(memory), tuple(_checks(memory, draws)))
     if show:
         Console().print(report.table())
     if check and not report.passed:
@@ -92,10 +92,6 @@ def _made(make: Any, inputs: int, hidden: int, key: Array) -> AbstractMemory:
             "`(inputs, hidden, *, key)` that makes one, such as zoo.RTU."
         )
     return memory
-
-
-def _name(memory: AbstractMemory) -> str:
-    return f"{type(memory).__name__}(inputs={memory.inputs}, hidden={memory.hidden})"
 
 
 def _checks(memory: AbstractMemory, draws: int) -> list[Check]:

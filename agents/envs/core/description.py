@@ -44,9 +44,9 @@ def _arguments(env: Any) -> dict[str, Any]:
         for name in inspect.signature(type(env)).parameters
         if {name, f"_{name}"} & own.keys()
     }
-    inner = kept.pop("env", None)
     told = {name: _plain(value) for name, value in kept.items() if _is_told(value)}
-    return told | ({"env": _arguments(inner)} if isinstance(inner, Environment) else {})
+    inner = _inner(env)
+    return told if inner is None else told | {"env": _arguments(inner)}
 
 
 def _is_told(value: Any) -> bool:

@@ -49,7 +49,6 @@ def linear_map(
 
     The tangent of `out`.
     """
-    out, residuals, tangents = vary_together(out, residuals, tangents)
     leaves, tree = jax.tree.flatten((out, residuals, tangents))
     counts = len(jax.tree.leaves(out)), len(jax.tree.leaves(tangents))
     flat = _linear_map.bind(

@@ -82,6 +82,11 @@ def test_every_function_of_scan():
                 update, p, jnp.zeros(3), xs, BEGIN, initial=jnp.ones(3), coupling=coupling
             )
             check(f"scan.{name} {coupling}", with_loss(run), parameters, b)
+        # The update's own program casts what it closes over.
+        run = lambda p, xs, solve=solve: solve(  # noqa: E731
+            lambda _, h, x: update(p, h, jax.nn.softplus(x)), (), jnp.zeros(3), xs
+        )
+        check(f"scan.{name}, closed over", with_loss(run), parameters, b)
     split = lambda p, xs: scan.sequential(  # noqa: E731
         lambda h, x: update(p, h, x), jnp.zeros(3), xs, BEGIN, initial=jnp.ones(3)
     )

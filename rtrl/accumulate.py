@@ -57,14 +57,14 @@ def accumulate(
     **Raises:**
 
     `ValueError` where there are no steps, where `begin` or `targets` are of other steps, when the
-    number of steps is not divisible by `segment`, and for a loss that is more than a number.
+    number of steps is not divisible by `segment`, and for a loss that is more than a real number;
+    `TypeError` for a `begin` that is not boolean.
     """
     time = scan.check_steps("xs", xs)
-    begin = None if begin is None else jnp.asarray(begin)
-    for name, given in (("begin", begin), ("targets", targets)):
-        steps = scan.check_steps(name, given) if jax.tree.leaves(given) else time
-        if steps != time:
-            raise ValueError(f"`{name}` (of {steps} steps) must be of those of `xs`, {time}.")
+    begin = None if begin is None else scan.check_begin(begin, time)
+    steps = scan.check_steps("targets", targets) if jax.tree.leaves(targets) else time
+    if steps != time:
+        raise ValueError(f"`targets` (of {steps} steps) must be of those of `xs`, {time}.")
     whole = hasattr(segment, "__index__") and not isinstance(segment, bool)
     if not whole or segment < 1 or time % segment:
         raise ValueError(
@@ -83,6 +83,8 @@ def accumulate(
         if not eqx.is_array(losses) or losses.ndim != 1:
             found = jax.tree.map(lambda x: f"shape {x.shape[1:]}", losses)
             raise ValueError(f"`loss` must return one number for each step, not {found}.")
+        if not jnp.issubdtype(losses.dtype, jnp.floating):
+            raise ValueError(f"`loss` (dtype {losses.dtype}) must be real floating point.")
         return jnp.sum(losses), carry
 
     # The gradient is taken inside the loop, of one segment at a time. Taken of the loop, it would

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 import scan
 from rtrl._jacobians import Pullback
 from rtrl.structure import AbstractStructure
+from scan.counts import check_counts
 from scan.precision import EXACTLY
 
 _product = partial(jnp.tensordot, precision=EXACTLY)
@@ -34,6 +35,10 @@ class Dense(AbstractStructure):
 
     warn_above: int = 10_000_000
     probes_at_once: int = 16
+
+    def __post_init__(self):
+        check_counts(0, warn_above=self.warn_above)
+        check_counts(1, probes_at_once=self.probes_at_once)
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
         size = len(to_real_vector(state))

@@ -20,6 +20,7 @@ from rtrl._planar import (
 )
 from rtrl._planar import zeros as zero_trace
 from rtrl.structure import AbstractStructure
+from scan.counts import check_counts
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,18 @@ class Diagonal(AbstractStructure):
 
     components: int | None = None
 
+    def __post_init__(self):
+        if self.components is not None:
+            check_counts(1, components=self.components)
+
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        components = self._tracked(jax.tree.leaves(state))
+        leaves = jax.tree.leaves(state)
+        if self.components is not None and leaves and self.components > len(leaves):
+            raise ValueError(
+                f"`components` (={self.components}) must be at most those of the state, "
+                f"{len(leaves)}."
+            )
+        components = self._tracked(leaves)
         if not components:
             return (jax.tree.map(lambda _: None, parameters),)
         units = components[0].shape

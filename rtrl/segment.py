@@ -151,7 +151,13 @@ def segment(
 
     `(carry, states)`: the carry at the segment's end, under `stop_gradient`, and what
     `recurrence.states` returned.
+
+    **Raises:**
+
+    `ValueError` for a `carry` that is no such pair, and for parameters of another structure than
+    those that the sensitivity was made for.
     """
+    check_pair(carry)
     # What is carried in was computed in an earlier segment, perhaps with older parameters: its
     # derivative is the sensitivity, and a second path through it would count the past twice.
     start, sensitivity = jax.lax.stop_gradient(carry)
@@ -186,6 +192,17 @@ def segment(
         begin,
     )
     return jax.lax.stop_gradient((recurrence.end_state(states), sensitivity)), states
+
+
+def check_pair(carry: Any) -> None:
+    """Raise `ValueError` for what is no pair of a state and a sensitivity."""
+    pair = isinstance(carry, tuple) and len(carry) == 2
+    if not pair or carry[1] is None:
+        found = "whose second part is None" if pair else f"a {type(carry).__name__}"
+        raise ValueError(
+            f"`carry` ({found}) must be a state and its sensitivity, as "
+            "`(init_state(), rtrl_init())` are."
+        )
 
 
 def _constant(tree: PyTree) -> PyTree:

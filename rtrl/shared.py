@@ -13,6 +13,7 @@ from jaxtyping import PyTree
 from rtrl.dense import Dense
 from rtrl.diagonal import Diagonal
 from rtrl.structure import AbstractStructure, Pullback
+from scan.trees import built
 
 
 class Parts(eqx.Module):
@@ -43,7 +44,8 @@ class Shared(AbstractStructure):
     unit, with the unit's part of parameters and state, and what is shared computed once for all:
     about as much work as the sensitivity has numbers. It needs a `rtrl.Diagonal` inside, and a
     recurrence that makes nothing of a unit's number but what its parameters, constants and state
-    say. Of arrays that have no sensitivity, those with the units as leading axes are a unit's own.
+    say. Arrays that have no sensitivity are taken whole where a unit can take them so, as a buffer
+    that is as long as the input; otherwise those with the units as leading axes are a unit's own.
     Otherwise every number of the state is probed by itself, as in `rtrl.Dense`: right for any
     recurrence, and dear.
 
@@ -93,8 +95,6 @@ class Shared(AbstractStructure):
             return super().linearize(run, parameters, others, state)
         units = jax.tree.leaves(state)[0].shape
         count, axes = math.prod(units), len(units)
-        of_units = lambda x: eqx.is_array(x) and x.shape[:axes] == units  # noqa: E731
-        constants, whole = eqx.partition((others.own, others.constant), of_units)
 
         def one_by_one(tree):
             """A leading axis over units, and in the units' place axes of length 1."""
@@ -104,17 +104,30 @@ class Shared(AbstractStructure):
         def together(tree):
             return jax.tree.map(lambda x: x.reshape(*units, *x.shape[1 + axes :]), tree)
 
+        def run_unit(own, shared, constants, whole, state):
+            own_constants, constant = eqx.combine(constants, whole)
+            fixed = Parts(own_constants, others.shared, constant)
+            return run(Parts(own, shared), fixed, state)
+
+        def fits(constants, whole):
+            own, fixed, before = jax.tree.map(
+                lambda x: x[0], one_by_one((parameters.own, constants, state))
+            )
+            try:
+                end = jax.eval_shape(run_unit, own, parameters.shared, fixed, whole, before)
+            except (TypeError, ValueError):  # of shapes that do not go together
+                return False
+            return built(end) == built(before)
+
+        constants, whole = _by_whom(others, units, fits)
+
         def pullback(cotangent):
             def of_unit(own, constants, state, cotangent):
-                own_constants, constant = eqx.combine(constants, whole)
-                fixed = Parts(own_constants, others.shared, constant)
-
-                def run_unit(own, shared, state):
-                    return run(Parts(own, shared), fixed, state)
+                run_one = lambda own, shared, state: run_unit(own, shared, constants, whole, state)  # noqa: E731
 
                 # `shared` is the same for all: `vmap` runs what depends on it alone only once, and
                 # the sum over units, which a cotangent of it would be otherwise, is not taken.
-                return jax.vjp(run_unit, own, parameters.shared, state)[1](cotangent)
+                return jax.vjp(run_one, own, parameters.shared, state)[1](cotangent)
 
             own, shared, before = jax.vmap(of_unit)(
                 *map(one_by_one, (parameters.own, constants, state, cotangent))
@@ -153,6 +166,37 @@ class Shared(AbstractStructure):
         own, shared = sensitivity
         by_own = self.inner.jvp(own, tangent.own, state)
         return jax.tree.map(jnp.add, by_own, Dense().jvp(shared, tangent.shared, state))
+
+
+def _by_whom(
+    others: Parts, units: tuple[int, ...], fits: Callable[[Any, Any], bool]
+) -> tuple[Any, Any]:
+    """The constants of single units and those of all, each with `None` in place of the other's."""
+
+    def divided(own):
+        flags = jax.tree.unflatten(treedef, [i in own for i in range(len(leaves))])
+        return eqx.partition((others.own, others.constant), flags)
+
+    leaves, treedef = jax.tree.flatten((others.own, others.constant))
+    after = len(jax.tree.leaves(others.own))
+    with_units = {
+        i for i, x in enumerate(leaves) if eqx.is_array(x) and x.shape[: len(units)] == units
+    }
+    # What an episode begins with is laid out like the state. Of others the shape does not say: an
+    # array for all units may be as long. A unit alone cannot take one that is of each.
+    own = {i for i in with_units if i >= after}
+    if fits(*divided(own)):
+        return divided(own)
+    own = with_units
+    for i in 2 * sorted(i for i in with_units if i < after):  # as one may hide another
+        if fits(*divided(own - {i})):
+            own = own - {i}
+    if not fits(*divided(own)):
+        raise ValueError(
+            "`recurrence` must be one that a unit by itself can take, whose arrays have one unit "
+            f"in place of {units}: the number of units is that of its arrays, not a setting."
+        )
+    return divided(own)
 
 
 def _with_copies(parameters: Parts, state: PyTree) -> Parts:

@@ -50,6 +50,7 @@ from rtrl._jacobians import Pullback
 from rtrl._planar import is_planar
 from rtrl._reached_parameters import reached_parameters
 from scan.associative import match_rank
+from scan.counts import shown
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def init(
     - `structure`: the recurrence's structure.
     - `update`: one step, `(parameters, state, x) -> state`.
     - `parameters`: any pytree. Leaves that `update` does not use get no sensitivity; this is read
-      off the traced program.
+      off the traced program. Nor do numbers of Python: as in Equinox they are constants.
     - `state`: the initial state; a constant. What is not floating-point in it, such as a count of
       steps, has no sensitivity.
     - `x`: an input, or its `jax.ShapeDtypeStruct`.
@@ -185,6 +186,7 @@ def init(
     The sensitivity, in the layout of the structure: for most a tuple of pytrees like `parameters`,
     with zeros where `update` depends on a parameter and `None` elsewhere.
     """
+    state = jax.tree.map(jnp.asarray, state)
     reached = reached_parameters(update, parameters, state, x)
     affected = eqx.filter(parameters, reached)
     return structure.zeros(affected, eqx.filter(state, eqx.is_inexact_array))
@@ -279,4 +281,10 @@ def split(structure: AbstractStructure, parameters: PyTree, sensitivity: PyTree)
     mask = jax.tree.map(
         lambda leaf: leaf is not None, like, is_leaf=lambda leaf: leaf is None or is_planar(leaf)
     )
-    return eqx.partition(parameters, mask)
+    try:
+        return eqx.partition(parameters, mask)
+    except ValueError as error:
+        raise ValueError(
+            f"`parameters` (={shown(jax.tree.structure(parameters))}) must have the structure of "
+            f"those that the sensitivity was made for, {shown(jax.tree.structure(mask))}."
+        ) from error

@@ -20,6 +20,7 @@ from rtrl._planar import (
 )
 from rtrl._planar import zeros as zero_trace
 from rtrl.structure import AbstractStructure
+from scan.counts import check_counts
 from scan.precision import EXACTLY
 
 
@@ -60,6 +61,9 @@ class TwoAxes(AbstractStructure):
 
     compressed: bool = False
     probes_at_once: int = 16
+
+    def __post_init__(self):
+        check_counts(1, probes_at_once=self.probes_at_once)
 
     def zeros(self, parameters: Axes, state: PyTree) -> PyTree:
         if not isinstance(parameters, Axes):

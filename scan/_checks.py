@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from scan.counts import shown
 from scan.trees import built, described
 
 _COUPLINGS = ("units", "dense")
@@ -18,6 +19,8 @@ def check_begin(begin: Any, time: int | None = None) -> Array:
     Numbers are refused although a selection would take them: a flag of 0.5 is a mistake, and
     `begin_1 | begin_2` of integers is not what a tree over borders means.
     """
+    if begin is None:
+        raise TypeError("`begin` (=None) must be a boolean array.")
     flags = jnp.asarray(begin)
     if flags.dtype != bool:
         raise TypeError(f"`begin` (dtype {flags.dtype}) must be a boolean array.")
@@ -39,9 +42,21 @@ def check_steps(name: str, xs: PyTree) -> int:
     return shapes[0][0]
 
 
+def check_arrays(name: str, tree: PyTree) -> None:
+    """`TypeError` where a leaf is no array, as the functions in a module of Equinox are."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        try:
+            jnp.result_type(leaf)
+        except TypeError:
+            raise TypeError(
+                f"`{name}` (whose leaf {jax.tree_util.keystr(path)} is {shown(leaf)}) must hold "
+                "arrays only: take other leaves apart, by `eqx.partition`."
+            ) from None
+
+
 def check_initial(initial: PyTree, state: PyTree) -> None:
     """`ValueError` where a state cannot be replaced by what is given as its initial value."""
-    if initial is None:
+    if initial is None and state is not None:
         raise ValueError("`initial` (=None) must be given with `begin`: the state to reset to.")
     if built(initial) != built(state):
         given, wanted = _shapes(initial), _shapes(state)
@@ -57,6 +72,9 @@ def check_states(states: PyTree, state: PyTree, time: int) -> None:
     if built(each) != built(state):
         given, wanted = _shapes(each), _shapes(state)
         raise ValueError(f"`states` (each of shape {given}) must be built like `state` ({wanted}).")
+    for kind in (jnp.result_type(x) for x in jax.tree.leaves(states)):
+        if not jnp.issubdtype(kind, jnp.floating):
+            raise ValueError(f"`states` (dtype {kind}) must be real floating point, as `state` is.")
 
 
 def check_recurrence(

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, PyTree
 
 from scan._checks import check_begin, check_steps
 from scan._varying import vary_together
+from scan.trees import broadcasts, described
 
 Combine = Callable[[Any, Any], Any]
 
@@ -80,14 +81,15 @@ def associative(
 
     **Raises:**
 
-    `ValueError` when there are no elements, or `begin` does not have their time axis; `TypeError`
-    when it is not boolean.
+    `ValueError` when there are no elements, `begin` does not have their time axis, or `initial` is
+    no such element; `TypeError` when `begin` is not boolean.
     """
     length = check_steps("elements", elements)
     if begin is not None:
         begin = check_begin(begin, length)
     elements, begin, initial = vary_together(elements, begin, initial)
     if initial is not None:
+        _check_first(initial, elements)
         # As an element of its own, not combined with the first: where that begins an episode, the
         # operator for borders discards it like any other.
         elements = jax.tree.map(lambda i, e: _prepend(i, e, reverse), initial, elements)
@@ -101,6 +103,16 @@ def associative(
         # The first prefix is `initial` itself: a step that the caller does not have.
         out = jax.tree.map(lambda o: o[:-1] if reverse else o[1:], out)
     return out
+
+
+def _check_first(initial: PyTree, elements: PyTree) -> None:
+    one = jax.eval_shape(lambda tree: jax.tree.map(lambda x: x[0], tree), elements)
+    pairs = zip(jax.tree.leaves(initial), jax.tree.leaves(one), strict=False)
+    same = jax.tree.structure(initial) == jax.tree.structure(one)
+    if not same or any(not broadcasts(jnp.shape(i), e.shape) for i, e in pairs):
+        raise ValueError(
+            f"`initial` (={described(initial)}) must be one element, like {described(one)}."
+        )
 
 
 def _prepend(first, rest: Array, reverse: bool) -> Array:

@@ -41,8 +41,8 @@ def blocks(
 
     **Raises:**
 
-    `ValueError` for an empty time axis and shapes that do not fit, `TypeError` for a `begin` that
-    is not boolean.
+    `ValueError` for an empty time axis, shapes that do not fit and whole numbers, `TypeError` for a
+    `begin` that is not boolean.
     """
     a, b, h0 = map(jnp.asarray, (a, b, h0))
     time = check_steps("b", b)
@@ -51,13 +51,15 @@ def blocks(
             f"`a` (shape {a.shape}), `b` (shape {b.shape}) and `h0` (shape {h0.shape}) must have "
             "the shapes [time, *units, k, k], [time, *units, k] and [*units, k]."
         )
+    dtype = jnp.result_type(a, b, h0)
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise ValueError(f"`b` (dtype {b.dtype}) must be real or complex floating point.")
     if begin is not None:
         begin = check_begin(begin, time)
     if b.shape[-1] == 1:
         # Elementwise: with an adjoint of its own, and no matrices in the tree.
         return linear(a[..., 0, 0], b[..., 0], h0[..., 0], begin, reverse=reverse)[..., None]
 
-    dtype = jnp.result_type(a, b, h0)
     a, b, h0 = a.astype(dtype), b.astype(dtype), h0.astype(dtype)
 
     def in_a_loop(a, b, h0, begin):

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 from scan._checks import check_begin, check_steps
 from scan._varying import vary_together
 from scan.associative import match_rank
+from scan.counts import check_counts
 from scan.precision import EXACTLY
 
 _product = partial(jnp.einsum, precision=EXACTLY)
@@ -62,12 +63,13 @@ def outer_products(
 
     **Returns:**
 
-    `(state, reads)`: the memory after the last step, and what was read after each.
+    `(state, reads)`: the memory after the last step, and what was read after each, in the promoted
+    dtype of all but the decays.
 
     **Raises:**
 
-    `ValueError` where there are no steps, shapes do not fit, or a length is no power of two;
-    `TypeError` for a `begin` that is not boolean.
+    `ValueError` where there are no steps, shapes do not fit, numbers are complex or all whole, or a
+    length is no power of two; `TypeError` for a `begin` that is not boolean.
     """
     return _by_heads(queries, keys, values, None, state, log_decay, begin, length)
 
@@ -101,27 +103,34 @@ def delta_rule(
 
     **Returns:**
 
-    `(state, reads)`: the memory after the last step, and what was read after each.
+    `(state, reads)`: the memory after the last step, and what was read after each, in the promoted
+    dtype of all but the decays.
 
     **Raises:**
 
-    `ValueError` where there are no steps, shapes do not fit, or a length is no power of two;
-    `TypeError` for a `begin` that is not boolean.
+    `ValueError` where there are no steps, shapes do not fit, numbers are complex or all whole, or a
+    length is no power of two; `TypeError` for a `begin` that is not boolean.
     """
     return _by_heads(queries, keys, values, rates, state, log_decay, begin, length)
 
 
 def _by_heads(q, k, v, rates, state, log_decay, begin, length):
-    if not hasattr(length, "__index__") or length < 1 or length & (length - 1):
-        raise ValueError(f"`length` (={length!r}) must be a power of two, and whole.")
+    check_counts(1, length=length)
+    if length & (length - 1):
+        raise ValueError(f"`length` (={length}) must be a power of two.")
     q, k, v, state = map(jnp.asarray, (q, k, v, state))
     rates, log_decay = (None if x is None else jnp.asarray(x) for x in (rates, log_decay))
     check_steps("keys", k)
     _check_shapes(q, k, v, rates, state, log_decay)
+    q, k, v, rates, state = _in_one_dtype(queries=q, keys=k, values=v, rates=rates, state=state)
+    if log_decay is not None and not jnp.issubdtype(log_decay.dtype, jnp.floating):
+        raise ValueError(f"`log_decay` (dtype {log_decay.dtype}) must be real floating point.")
     if begin is not None:
         begin = check_begin(begin, len(k))
     # A sequence shorter than two chunks is cut into shorter ones: most of a long one would be idle.
     length = min(length, 1 << max(len(k) // 2, 1).bit_length() - 1)
+    if not state.size:  # no keys, no values or no heads
+        return state, jnp.zeros(v.shape, v.dtype)
     q, k, v, rates, log_decay, begin, state = vary_together(q, k, v, rates, log_decay, begin, state)
     run = partial(_run, length)
     for _ in range(k.ndim - 2):
@@ -144,6 +153,17 @@ def _check_shapes(q, k, v, rates, state, log_decay):
         if x is not None and x.shape not in shapes:
             rule = " or ".join(map(str, shapes))
             raise ValueError(f"`{name}` (shape {x.shape}) must have the shape {rule}.")
+
+
+def _in_one_dtype(**arrays: Array | None) -> list:
+    given = {name: x for name, x in arrays.items() if x is not None}
+    for name, x in given.items():
+        if jnp.iscomplexobj(x):
+            raise ValueError(f"`{name}` (dtype {x.dtype}) must be real.")
+    dtype = jnp.result_type(*given.values())
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise ValueError(f"`values` (dtype {dtype}) must be real floating point.")
+    return [None if x is None else x.astype(dtype) for x in arrays.values()]
 
 
 def _run(length, q, k, v, rates, log_decay, begin, state):

@@ -9,6 +9,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jaxtyping import PyTree
 
+from scan._checks import check_arrays, check_steps
 from scan._varying import vary_together
 
 _HOISTING: ContextVar[bool] = ContextVar("hoisting", default=False)
@@ -47,7 +48,13 @@ def hoisted(
     **Returns:**
 
     `(state, x) -> state`, for states and inputs of these shapes.
+
+    **Raises:**
+
+    `ValueError` where there are no steps, `TypeError` for a parameter that is no array.
     """
+    check_steps("xs", xs)
+    check_arrays("parameters", parameters)
     parameters, state, xs = vary_together(parameters, state, xs)
     x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
     with _hoisting():

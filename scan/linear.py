@@ -13,6 +13,7 @@ from scan._stand_in import stand_in
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.methods import kernel, loop, tree
+from scan.trees import broadcasts
 
 
 def linear(
@@ -96,6 +97,12 @@ def linear(
         raise ValueError(
             f"`states` (shape {jnp.shape(states)}) must have the shape of `b` {b.shape}."
         )
+    if (
+        states is not None
+        and jnp.iscomplexobj(states)
+        and not jnp.issubdtype(dtype, jnp.complexfloating)
+    ):
+        raise ValueError(f"`states` (dtype {jnp.result_type(states)}) must be real, as `b` is.")
     if b.size == 0:  # no channels
         return b
     if b.shape[0] == 1:
@@ -110,11 +117,7 @@ def linear(
 
 
 def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
-    try:
-        fits = jnp.broadcast_shapes(shape, target) == target
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts(shape, target):
         raise ValueError(f"`{name}` (shape {shape}) must broadcast to {target}, as `b` has it.")
 
 

@@ -9,12 +9,13 @@ import jax.flatten_util
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
-from scan._checks import check_recurrence
+from scan._checks import check_arrays, check_initial, check_recurrence
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
+from scan.counts import check_counts
 from scan.linear import linear
-from scan.nonlinear import as_program, solution, states_before
+from scan.nonlinear import as_program, nonlinear, solution, states_before
 from scan.sequential import reset
 
 
@@ -93,12 +94,19 @@ def newton(
     state, begin = check_recurrence(state, xs, begin, initial, coupling)
     if not 0 <= damping < 1:
         raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
-    if max_iterations < 1:
-        raise ValueError(f"`max_iterations` (={max_iterations}) must be at least 1.")
+    check_counts(1, max_iterations=max_iterations)
+    check_arrays("parameters", parameters)
+    if initial is not None:
+        check_initial(initial, state)
+    if not sum(h.size for h in jax.tree.leaves(state)):
+        states = nonlinear(update, parameters, state, xs, begin, initial=initial, coupling=coupling)
+        return states, Report(jnp.zeros((), int), jnp.array(True))
     if tolerance is None:
         numbers = jnp.finfo(jnp.result_type(*jax.tree.leaves(state)))
         # Of the few digits of half precision a hundred units are nearly all.
         tolerance = (100 if numbers.bits > 16 else 2) * float(numbers.eps)
+    if not tolerance >= 0:
+        raise ValueError(f"`tolerance` (={tolerance}) must be at least 0.")
     options = _Options(coupling, tolerance, max_iterations, damping)
     xs = jax.tree.map(jnp.asarray, xs)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array, Bool, PyTree
 
-from scan._checks import check_recurrence, check_update
+from scan._checks import check_arrays, check_recurrence, check_update
 from scan._linear_map import linear_map, nonzero
 from scan._platform import loop_or_tree
 from scan._varying import vary_together
@@ -62,6 +62,9 @@ def nonlinear(
     `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
     state, begin = check_recurrence(state, xs, begin, initial, coupling, states)
+    check_arrays("parameters", parameters)
+    if states is not None:
+        states = jax.tree.map(lambda known, h: jnp.asarray(known, h.dtype), states, state)
     initial = None if begin is None else jax.lax.stop_gradient(initial)
     parameters, state, xs, begin, initial, states = vary_together(
         parameters, state, xs, begin, initial, states

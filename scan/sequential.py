@@ -28,10 +28,12 @@ def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTr
 
     **Raises:**
 
-    `TypeError` when `begin` is not boolean, `ValueError` for more than one flag.
+    `TypeError` when `begin` is not boolean, `ValueError` for more than one flag, and for an
+    `initial` that is not built like `state`.
     """
     if begin is False:  # of Python: nothing to select, and nothing to trace
         return state
+    check_initial(initial, state)
     initial = jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
     if begin is True:
         return initial

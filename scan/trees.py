@@ -18,6 +18,23 @@ def described(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", tree)
 
 
+def converts(x: Any, like: Any) -> bool:
+    """Whether an array has another's dtype, or holds numbers that this does but for rounding."""
+    given, wanted = jnp.result_type(x), like.dtype
+    if jnp.iscomplexobj(x) and not jnp.issubdtype(wanted, jnp.complexfloating):
+        return False
+    number = jnp.issubdtype(given, jnp.number) or jnp.issubdtype(given, jnp.bool_)
+    return given == wanted or (number and jnp.issubdtype(wanted, jnp.inexact))
+
+
+def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of one shape broadcasts to another shape as it is."""
+    try:
+        return jnp.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False
+
+
 def first_difference(one: PyTree, other: PyTree) -> tuple[str, str]:
     """The first leaf in which two pytrees differ, as `[0].w[3, 2]`, of either."""
 

@@ -107,7 +107,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
         x = self.check_input(x)
-        self.check_state(state)
+        state = self.check_state(state)
         state = self.update(scan.reset(begin, self.init_state(), state), x)
         return state, self.readout(state, x)
 
@@ -139,7 +139,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         `ValueError` for shapes that do not fit, and for a method that the cell does not have.
         """
         xs, begin = self.check_inputs(xs, begin)
-        self.check_state(state)
+        state = self.check_state(state)
 
         def by_states(state, xs, begin):
             states = self.states(self.recurrence_parameters(), state, xs, begin, method)
@@ -199,7 +199,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         return self._segment(carry, xs, begin, products=False)
 
     def _segment(self, carry, xs, begin, *, products):
-        self.check_carry(carry)
+        carry = self.check_carry(carry)
         parameters = self.recurrence_parameters()
         carry, states = carried_on(
             self,

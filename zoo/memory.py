@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from scan.trees import built, described
+from rtrl.segment import check_pair
+from scan.trees import built, converts, described
 from zoo.parts import real_dtype
 
 State = Any
@@ -217,27 +218,32 @@ class AbstractMemory(eqx.Module):
                 raise TypeError(f"`begin` (dtype {begin.dtype}) must be a boolean array.")
         return self._cast(xs, "xs"), begin
 
-    def check_state(self, state: State) -> None:
-        """Raise `ValueError` for a state that is not built like that of `init_state`."""
+    def check_state(self, state: State) -> State:
+        """Return a state in the precision of that of `init_state`.
+
+        **Raises:**
+
+        `ValueError` for one that is not built like it.
+        """
         expected = jax.eval_shape(self.init_state)
-        if built(state) == built(expected):
-            return
+        if built(state) == built(expected) and all(
+            map(converts, jax.tree.leaves(state), jax.tree.leaves(expected))
+        ):
+            return jax.tree.map(
+                lambda h, e: h if jnp.result_type(h) == e.dtype else jnp.asarray(h, e.dtype),
+                state,
+                expected,
+            )
         raise ValueError(
             f"`state` (={described(state)}) must be like {described(expected)}, which "
             f"`init_state` gives for {named(self)}. For several sequences side by side use "
             "`jax.vmap`."
         )
 
-    def check_carry(self, carry: Carry) -> None:
-        """Raise `ValueError` for what is no pair of such a state and a sensitivity."""
-        pair = isinstance(carry, tuple) and len(carry) == 2
-        if not pair or carry[1] is None:
-            found = "whose second part is None" if pair else f"a {type(carry).__name__}"
-            raise ValueError(
-                f"`carry` ({found}) must be a state and its sensitivity, as "
-                "`(init_state(), rtrl_init())` are."
-            )
-        self.check_state(carry[0])
+    def check_carry(self, carry: Carry) -> Carry:
+        """Return a pair of such a state and a sensitivity; `ValueError` for anything else."""
+        check_pair(carry)
+        return self.check_state(carry[0]), carry[1]
 
     def _cast(self, x: Array, name: str) -> Array:
         if jnp.iscomplexobj(x):

@@ -13,7 +13,7 @@ from zoo.annotations import Count, checked, fit_fields
 from zoo.kinds.choices import SENSITIVITIES, name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
-from zoo.parts.checks import did_you_mean
+from zoo.parts.checks import did_you_mean, shown
 from zoo.stack import Block, Stack, check_credit
 
 Make = TypeVar("Make", bound=Callable[..., AbstractMemory])
@@ -52,7 +52,8 @@ def register(name: str, make: Make) -> Make:
 
     **Arguments:**
 
-    - `name`: a Python identifier that is not taken.
+    - `name`: a Python identifier that is not taken, but by what had the same name in the same
+      module: a notebook's cell may be run again.
     - `make`: a class or function `(inputs, hidden, *, key, **options)`. Every option has a default
       that JSON can hold: a number, a string, true, false, null, or a list of such; or a choice of
       `sensitivity`. What is given for it is checked against its annotation, or its default.
@@ -69,7 +70,7 @@ def register(name: str, make: Make) -> Make:
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"`name` (={name!r}) must be a Python identifier.")
     known = _MAKERS.get(name)
-    if known is not None and known is not make:
+    if known is not None and known is not make and _place(known) != _place(make):
         raise ValueError(f"`name` (={name!r}) must be free: it is that of {known!r}.")
     if not callable(make):
         raise TypeError(f"`make` (={make!r}) must be a class or a function.")
@@ -78,9 +79,18 @@ def register(name: str, make: Make) -> Make:
     return make
 
 
+def _place(make: Any) -> Any:
+    """Where a class or function is defined, if that is one place."""
+    name = getattr(make, "__qualname__", "<")
+    return (make.__module__, name) if "<" not in name else make
+
+
 def _check_signature(make: Callable[..., Any]) -> None:
     rule = "must take `(inputs, hidden, *, key, **options)`"
-    parameters = inspect.signature(make).parameters
+    try:
+        parameters = inspect.signature(make).parameters
+    except ValueError as error:
+        raise ValueError(f"`make` (={make!r}) {rule}: {error}.") from None
     positional = [p.name for p in parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
     if positional[:2] != ["inputs", "hidden"] or "key" not in parameters:
         listed = ", ".join(parameters)
@@ -213,13 +223,17 @@ class Spec:
 
         **Raises:**
 
-        `ValueError` for an option's value that the cell does not take.
+        `ValueError` for an option's value that the cell does not take; `TypeError` where what is
+        registered by the name makes no memory.
         """
         make, options = _lookup(self.name), dict(self.options)
         if "sensitivity" in options:
             options["sensitivity"] = sensitivity_of(options["sensitivity"])
         if self.layers == 1:
-            return make(inputs, self.hidden, key=key, **options)
+            memory = make(inputs, self.hidden, key=key, **options)
+            if not isinstance(memory, AbstractMemory):
+                raise TypeError(f"`name` (={self.name!r}) must make a memory, not {shown(memory)}.")
+            return memory
         blocks = []
         for layer_key in jax.random.split(key, self.layers):
             cell_key, block_key = jax.random.split(layer_key)

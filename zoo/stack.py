@@ -1,6 +1,6 @@
 """Deep memories: blocks of norm, cell, gate and residual, one after another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import equinox as eqx
 import jax
@@ -102,6 +102,9 @@ class Stack(AbstractMemory):
         `ValueError` where the widths differ or there is no block, for an unknown `credit`, and for
         exact credit through cells that approximate theirs; `TypeError` for a cell without a block.
         """
+        if not isinstance(blocks, Iterable):
+            raise TypeError(f"`blocks` (a {type(blocks).__name__}) must be several, in a list.")
+        blocks = tuple(blocks)
         if not blocks:
             raise ValueError("`blocks` (=()) must hold at least one block.")
         for block in blocks:
@@ -117,7 +120,7 @@ class Stack(AbstractMemory):
         for block in blocks:
             for _, cell in cells(block.cell):
                 check_credit(credit, getattr(cell, "sensitivity", rtrl.Exact()))
-        self.blocks = tuple(blocks)
+        self.blocks = blocks
         self.inputs = widths[0]
         self.hidden = blocks[0].cell.hidden
         self.credit = credit
@@ -133,7 +136,7 @@ class Stack(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        self.check_state(state)
+        state = self.check_state(state)
         plain = tuple(PlainStepper(block.cell) for block in self.blocks)
         return _StackStepper(self, plain).step(state, x, begin)
 
@@ -141,7 +144,7 @@ class Stack(AbstractMemory):
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
-        self.check_state(state)
+        state = self.check_state(state)
         states = []
         for block, inner in zip(self.blocks, state, strict=True):
             inner, ys = block.cell.scan(inner, jax.vmap(block.before)(xs), begin)
@@ -161,7 +164,7 @@ class Stack(AbstractMemory):
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         x = self.check_input(x)
-        self.check_carry(carry)
+        carry = self.check_carry(carry)
         if self.credit == "exact":
             carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
             return carry, ys[0]
@@ -172,7 +175,7 @@ class Stack(AbstractMemory):
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
-        self.check_carry(carry)
+        carry = self.check_carry(carry)
         if self.credit == "exact":
             return self._whole(carry, xs, begin, products=False)
         run = lambda cell, carry, xs: cell.rtrl_scan(carry, xs, begin)  # noqa: E731

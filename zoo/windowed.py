@@ -63,14 +63,14 @@ class Windowed(AbstractMemory):
     def step(
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
-        self.check_state(state)
+        state = self.check_state(state)
         return _WindowedStepper(self, PlainStepper(self.cell)).step(state, x, begin)
 
     def scan(
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
-        self.check_state(state)
+        state = self.check_state(state)
         past, windows = self._windows(state[0], xs, begin)
         inner, ys = self.cell.scan(state[1], windows, begin)
         return (past, inner), ys
@@ -82,8 +82,7 @@ class Windowed(AbstractMemory):
     def rtrl_step(
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
-        self.check_carry(carry)
-        (past, state), sensitivity = carry
+        (past, state), sensitivity = self.check_carry(carry)
         x = self.check_input(x)
         past = jax.lax.stop_gradient(past)
         past, windows = self._windows(past, x[None], jnp.asarray(begin)[None])
@@ -93,8 +92,7 @@ class Windowed(AbstractMemory):
     def rtrl_scan(
         self, carry: Carry, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[Carry, Float[Array, "time outputs"]]:
-        self.check_carry(carry)
-        (past, state), sensitivity = carry
+        (past, state), sensitivity = self.check_carry(carry)
         xs, begin = self.check_inputs(xs, begin)
         past, windows = self._windows(jax.lax.stop_gradient(past), xs, begin)
         (state, sensitivity), ys = self.cell.rtrl_scan((state, sensitivity), windows, begin)

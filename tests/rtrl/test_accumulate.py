@@ -270,7 +270,7 @@ def test_begin_may_be_a_part_of_the_inputs():
     ("arguments", "message"),
     [
         ({"xs": jnp.ones((0, 3))}, r"`xs` \(shape \(0, 3\)\) must have a time axis"),
-        ({"begin": jnp.zeros(5, bool)}, r"`begin` \(of 5 steps\) must be of those of `xs`, 4"),
+        ({"begin": jnp.zeros(5, bool)}, r"`begin` \(shape \(5,\)\) must have the shape \(4,\)"),
         ({"targets": jnp.ones(3)}, r"`targets` \(of 3 steps\) must be of those of `xs`, 4"),
         ({"segment": 2.0}, r"`segment` \(=2.0\) must be a whole number"),
     ],
@@ -302,3 +302,11 @@ def test_in_half_precision_the_sum_does_not_stop_growing(float32):
     for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         assert one.dtype == jnp.bfloat16
         assert jnp.linalg.norm(one.astype(jnp.float32) - other) < 0.05 * jnp.linalg.norm(other)
+
+
+def test_a_loss_that_has_no_gradient_is_named():
+    cell = zoo.get("rtu", hidden=2, inputs=3)
+    carry = cell.init_state(), cell.rtrl_init()
+    for dtype in ("int64", "complex128"):
+        with pytest.raises(ValueError, match=rf"`loss` \(dtype {dtype}\) must be real floating"):
+            rtrl.accumulate(lambda y, d=dtype: jnp.sum(y).astype(d), cell, carry, jnp.ones((4, 3)))

@@ -212,3 +212,21 @@ def test_the_example_of_the_docstring():
     states = np.array([2.0, 3, 3.5, 3.75])
     slopes = np.array([0, 2, 4, 5.5])  # s' = a s + h with h = 0, 2, 3, 3.5
     np.testing.assert_allclose(gradient["a"], np.sum(2 * states * slopes))
+
+
+@pytest.mark.parametrize(
+    ("message", "parameters", "carry"),
+    [
+        (r"`carry` \(a .*Array.*\) must be a state and its sensitivity", None, lambda h, s: h[0]),
+        (r"`carry` \(whose second part is None\) must be a", None, lambda h, s: (h, None)),
+        (r"`parameters` \(=.*\) must have the structure of those that", {"a": jnp.ones(3)}, None),
+    ],
+)
+def test_a_carry_or_parameters_of_another_kind_are_named(message, parameters, carry, unhooked):
+    recurrence = Counter()
+    state = recurrence.init_state()
+    update = lambda p, h, x: recurrence.end_state(recurrence.states(p, h, x, None))  # noqa: E731
+    one = jax.tree.map(lambda x: x[:1], XS)
+    made = (state, rtrl.init(recurrence.structure, update, PARAMETERS, state, one))
+    with pytest.raises(ValueError, match=message):
+        rtrl.segment(recurrence, parameters or PARAMETERS, carry(*made) if carry else made, XS)

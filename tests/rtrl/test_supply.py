@@ -273,3 +273,28 @@ def test_without_a_state(structure):
     s = rtrl.init(structure, lambda p, h, x: (), parameters(), (), jnp.ones(3))
     assert not [leaf for leaf in jax.tree.leaves(s) if leaf.size]
     assert rtrl.supply(structure, parameters(), (), s) == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "make"),
+    [
+        (r"`components` \(=0\) must be a whole", lambda: rtrl.Diagonal(components=0)),
+        (r"`components` \(=1.5\) must be a whole", lambda: rtrl.Diagonal(components=1.5)),
+        (r"`probes_at_once` \(=-1\) must be a whole", lambda: rtrl.Dense(probes_at_once=-1)),
+        (r"`warn_above` \(='x'\) must be a whole", lambda: rtrl.Dense(warn_above="x")),
+        (r"`probes_at_once` \(=0\) must be a whole", lambda: rtrl.TwoAxes(probes_at_once=0)),
+        (
+            r"`components` \(=2\) must be at most those of the state, 1",
+            lambda: rtrl.Diagonal(components=2).zeros((), jnp.zeros(3)),
+        ),
+    ],
+)
+def test_counts_of_a_structure_are_checked(message, make, unhooked):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_number_of_python_is_a_state():
+    update = lambda p, h, x: p * h + x  # noqa: E731
+    (kept,) = rtrl.init(rtrl.Dense(), update, jnp.ones(2)[0], 0.0, jnp.ones(()))
+    assert kept.shape == (1,)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import jaxtyping
+import numpy as np
 import pytest
 
 import scan
@@ -108,8 +109,90 @@ def test_blocks_and_keys_of_other_shapes_are_named(unchecked):
         scan.outer_products(ZEROS, ZEROS, ZEROS, jnp.zeros((3, 3)))
 
 
+def pairs(dtype, **others):
+    """Arguments of `scan.outer_products`: an outer product at each of two steps, read at both."""
+    arrays = {name: np.eye(2, dtype=dtype) / 2 for name in ("queries", "keys")}
+    return {**arrays, "values": np.eye(2), "state": np.zeros((2, 2)), **others}
+
+
+@pytest.mark.parametrize(
+    ("message", "call"),
+    [
+        (
+            r"`queries` \(dtype complex128\) must be real",
+            lambda: scan.outer_products(**pairs(complex)),
+        ),
+        (
+            r"`values` \(dtype int64\) must be real floating point",
+            lambda: scan.outer_products(*np.ones((3, 2, 2), int), np.ones((2, 2), int)),
+        ),
+        (
+            r"`log_decay` \(dtype int64\) must be real floating point",
+            lambda: scan.outer_products(**pairs(float, log_decay=np.zeros((2, 1), int))),
+        ),
+        (
+            r"`length` \(=2.0\) must be a whole number",
+            lambda: scan.outer_products(**pairs(float), length=2.0),
+        ),
+        (
+            r"`b` \(dtype int64\) must be real or complex floating point",
+            lambda: scan.blocks(*(jnp.ones(s, int) for s in ((2, 2, 2), (2, 2), (2,)))),
+        ),
+        (
+            r"`states` \(dtype complex128\) must be real, as `b` is",
+            lambda: scan.linear(ZEROS, jnp.ones((2, 3)), states=jnp.ones((2, 3), complex)),
+        ),
+        (
+            r"`states` \(dtype int64\) must be real floating point",
+            lambda: scan.nonlinear(add, (), ZEROS, jnp.ones((2, 3)), states=jnp.ones((2, 3), int)),
+        ),
+        (
+            r"`initial` \(=\('float64\[3\]',\)\) must be one element, like float64\[3\]",
+            lambda: scan.associative(jnp.add, jnp.ones((2, 3)), initial=(ZEROS,)),
+        ),
+        (
+            r"`initial` \(=float64\[2\]\) must be one element",
+            lambda: scan.associative(jnp.add, jnp.ones((2, 3)), initial=jnp.zeros(2)),
+        ),
+        (
+            r"`initial` \(shape \(3,\)\) must be built like `state` \(shape \(2,\)\)",
+            lambda: scan.reset(True, ZEROS, jnp.ones(2)),
+        ),
+        (
+            r"`xs` \(shape \(\)\) must have a time axis",
+            lambda: scan.hoisted(add, (), ZEROS, jnp.ones(())),
+        ),
+    ],
+)
+def test_what_would_be_rounded_or_broadcast_is_named(message, call, unchecked):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_whole_numbers_among_the_arguments_are_as_good_as_floats(unchecked):
+    expected = scan.outer_products(**pairs(float))
+    for other in ({"values": np.eye(2, dtype=int)}, {"state": np.zeros((2, 2), int)}):
+        found = scan.outer_products(**pairs(float, **other))
+        jax.tree.map(np.testing.assert_array_equal, found, expected)
+    state, reads = scan.delta_rule(
+        *np.zeros((2, 3, 0)), np.ones((3, 2)), np.ones(3), np.ones((0, 2))
+    )
+    assert state.shape == (0, 2) and not np.any(reads) and reads.shape == (3, 2)
+
+
+@pytest.mark.parametrize("name", ["hoisted", *NONLINEAR])
+def test_a_parameter_that_is_no_array_is_named(name):
+    run = {"hoisted": scan.hoisted, **NONLINEAR}[name]
+    with pytest.raises(
+        TypeError, match=r"`parameters` \(whose leaf \['f'\] is <.*must hold arrays"
+    ):
+        run(add, {"f": jnp.tanh, "w": ZEROS}, ZEROS, jnp.ones((2, 3)))
+
+
 def test_known_states_are_those_of_all_steps():
     xs = jnp.ones((3, 3))
+    narrow = scan.nonlinear(add, (), ZEROS, xs, states=xs.astype("float32"))
+    assert narrow.dtype == "float64"
     with pytest.raises(ValueError, match=r"`states` \(of 2 steps\) must be those of all 3"):
         scan.nonlinear(add, (), ZEROS, xs, states=xs[:2])
     with pytest.raises(ValueError, match=r"`states` \(each of shape \(2,\)\) must be built like"):
@@ -128,6 +211,8 @@ def test_a_cell_and_a_reset_name_them_too(unchecked):
     state = cell.init_state()
     message = r"`begin` \(dtype int32\) must be a boolean array"
     one = jnp.ones((), jnp.int32)
+    with pytest.raises(TypeError, match=r"`begin` \(=None\) must be a boolean array"):
+        cell.step(state, x, None)
     for call in (
         lambda: scan.reset(one, ZEROS, ZEROS),
         lambda: cell.step(state, x, one),

@@ -177,11 +177,18 @@ def test_a_nan_spoils_what_comes_after_it_and_no_more():
     [
         ({"coupling": "full"}, r"`coupling` \(='full'\) must be one of units, dense"),
         ({"damping": 1.0}, r"`damping` \(=1.0\) must be at least 0 and below 1"),
-        ({"max_iterations": 0}, r"`max_iterations` \(=0\) must be at least 1"),
+        ({"max_iterations": 0}, r"`max_iterations` \(=0\) must be a whole number of at least 1"),
+        (
+            {"max_iterations": 2.5},
+            r"`max_iterations` \(=2.5\) must be a whole number of at least 1",
+        ),
+        ({"tolerance": -1.0}, r"`tolerance` \(=-1.0\) must be at least 0"),
+        ({"tolerance": float("nan")}, r"`tolerance` \(=nan\) must be at least 0"),
+        ({"initial": (0.0,)}, r"`initial` \(shape \(\(\),\)\) must be built like `state`"),
         ({"begin": jnp.zeros(4, bool)}, r"`initial` \(=None\) must be given with `begin`"),
     ],
 )
-def test_bad_input_is_named(options, message):
+def test_bad_input_is_named(options, message, unhooked):
     with pytest.raises(ValueError, match=message):
         scan.newton(doubling, jnp.array(1.0), jnp.array(0.0), jnp.zeros(4), **options)
 
@@ -191,3 +198,12 @@ def test_states_that_are_not_units_are_named():
         scan.newton(lambda p, h, x: h, (), (jnp.zeros(2), jnp.zeros(3)), jnp.zeros(4))
     with pytest.raises(ValueError, match="`state` has a complex leaf"):
         scan.newton(lambda p, h, x: h, (), jnp.zeros(2, complex), jnp.zeros(4))
+
+
+@pytest.mark.parametrize("state", [(), jnp.zeros((0, 2))])
+def test_without_a_number_there_is_nothing_to_solve(state):
+    for coupling in ("units", "dense"):
+        states, report = scan.newton(lambda p, h, x: h, (), state, jnp.ones(3), coupling=coupling)
+        shapes = [h.shape for h in jax.tree.leaves(states)]
+        assert shapes == [(3, *h.shape) for h in jax.tree.leaves(state)]
+        assert report.converged and report.iterations == 0

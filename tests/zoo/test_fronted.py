@@ -53,6 +53,29 @@ class Placed(zoo.AbstractDiagonalCell):
 zoo.register("zz_placed", Placed)
 
 
+class Buffered(Placed):
+    """With an array that is no parameter and as long as the input: as many as there are units."""
+
+    gains: jax.Array
+
+    def __init__(self, inputs, hidden, *, key):
+        super().__init__(inputs, hidden, key=key)
+        self.w, self.u, self.squashes = self.w[0], self.u[0], self.squashes[0]
+        self.gains = jnp.arange(1, inputs + 1)
+
+    def init_state(self):
+        return super().init_state()[0]
+
+    def update(self, state, x):
+        return super().update(state, self.gains * x)
+
+    def readout(self, state, x):
+        return state
+
+
+zoo.register("zz_buffered", Buffered)
+
+
 class Direction(eqx.Module):
     """A front that is not defined at zeros."""
 
@@ -64,6 +87,7 @@ class Direction(eqx.Module):
 
 
 def fronted(name, inputs=INPUTS, hidden=4, **options):
+    hidden = SEEN if name == "zz_buffered" else hidden
     keys = jax.random.split(jax.random.key(0), 3)
     cell = zoo.get(name, hidden=hidden, inputs=SEEN, key=keys[0], **options)
     front = Front(jax.random.normal(keys[1], (SEEN, inputs)), jax.random.normal(keys[2], (SEEN,)))
@@ -119,6 +143,7 @@ CELLS = (
     ("gru", {}),
     ("ffm", {"traces": 2, "contexts": 2}),
     ("zz_placed", {}),
+    ("zz_buffered", {}),
 )
 
 

@@ -72,6 +72,28 @@ def test_inputs_of_a_higher_precision_change_no_dtype(name, float32):
     assert ys.dtype == y.dtype
 
 
+@pytest.mark.parametrize("name", ["gru", "rtu", "transformer"])
+def test_a_state_of_another_precision_is_cast(name, float32):
+    memory = zoo.get(name, inputs=3, hidden=4, key=KEY)
+    carry = memory.init_state(), memory.rtrl_init()
+    for dtype in (jnp.bfloat16, np.float64, np.int32):
+        other = jax.tree.map(
+            lambda h, d=dtype: h if jnp.issubdtype(h.dtype, jnp.integer) else np.asarray(h.real, d),
+            carry[0],
+        )
+        ends = [
+            eqx.filter_eval_shape(memory.scan, other, jnp.ones((2, 3)))[0],
+            eqx.filter_eval_shape(memory.step, other, jnp.ones(3))[0],
+            eqx.filter_eval_shape(memory.rtrl_step, (other, carry[1]), jnp.ones(3))[0][0],
+        ]
+        expected = [x.dtype for x in jax.tree.leaves(carry[0])]
+        for end in ends:
+            assert [x.dtype for x in jax.tree.leaves(end)] == expected
+    if name == "gru":
+        with pytest.raises(ValueError, match=r"`state` \(=complex64\[4\]\) must be like float32"):
+            memory.scan(carry[0].astype(complex), jnp.ones((2, 3)))
+
+
 def test_complex_inputs_are_named():
     cell = zoo.get("rtu", inputs=3, hidden=4)
     with pytest.raises(TypeError, match=r"`x` \(dtype complex128\) must be real"):

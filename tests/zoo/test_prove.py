@@ -3,6 +3,7 @@
 import pickle
 import re
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -127,6 +128,57 @@ def test_only_a_refusal_in_words_is_one(message, refused, float32):
 
     (check,) = promises.dtypes(Refusing(3, 4, key=KEY), jnp.bfloat16)
     assert check.passed == refused and (refused or message in check.rule)
+
+
+class Dropping(zoo.AbstractDiagonalCell):
+    """With a typed key in its state, and an average of ones by which another is divided."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    weight: float = eqx.field(static=True, default=0.1)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w = jax.random.normal(key, (hidden, inputs))
+        self.u = jnp.full(hidden, 0.5)
+        self.inputs, self.hidden = inputs, hidden
+
+    def init_state(self):
+        zeros = jnp.zeros(self.hidden, self.w.dtype)
+        return {"h": zeros, "ones": zeros, "key": jax.random.key(0)}
+
+    def update(self, state, x):
+        key, now = jax.random.split(state["key"])
+        h = jnp.tanh(self.w @ x + self.u * state["h"])
+        return {
+            "h": jnp.where(jax.random.bernoulli(now, 0.8, h.shape), h, 0),
+            "ones": self.fades() * state["ones"] + self.weight,
+            "key": key,
+        }
+
+    def fades(self):
+        return 1 - self.weight
+
+    def readout(self, state, x):
+        return state["h"] / state["ones"]
+
+
+class Counting(Dropping):
+    def fades(self):
+        return 1.0
+
+
+@pytest.mark.parametrize(("kind", "found"), [(Dropping, 0), (Counting, 1)])
+def test_what_moves_by_itself_counts_only_where_by_as_much_at_every_step(kind, found):
+    (check,) = promises.clocks(kind(3, 4, key=KEY))
+    assert check.number == found and check.passed == (found == 0)
+    assert check.where == ("state['ones']" if found else "")
+
+
+@pytest.mark.slow
+def test_a_typed_key_may_be_a_part_of_the_state():
+    assert zoo.prove(Dropping, show=False).passed
 
 
 @pytest.mark.slow

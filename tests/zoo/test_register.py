@@ -34,6 +34,9 @@ def two_averages(inputs, hidden, *, sensitivity=rtrl.Exact(), shapes=(1, 2), lab
 def test_a_registered_cell_is_like_any_other():
     assert zoo.register("zz_average", Average) is Average
     zoo.register("zz_average", Average)  # a module that is imported twice
+    again = type("Average", (Average,), {"__module__": __name__, "__qualname__": "Average"})
+    assert zoo.register("zz_average", again) is again  # a notebook's cell that is run again
+    zoo.register("zz_average", Average)
     assert "zz_average" in zoo.names()
     assert zoo.options("zz_average") == {"keep": 0.9}
     cell = zoo.get("zz_average", hidden=4, inputs=3, keep=0.5)
@@ -66,6 +69,7 @@ def test_options_without_annotations_are_checked_by_their_defaults():
         ("gru", Average, r"`name` \(='gru'\) must be free: it is that of <class 'zoo"),
         ("my cell", Average, r"`name` \(='my cell'\) must be a Python identifier"),
         ("cell_1", 3, "make"),
+        ("cell_1", dict, r"`make` \(=<class 'dict'>\) must take .*: no signature found"),
         ("cell_1", lambda hidden, *, key: 0, r"must take `\(inputs, hidden, \*, key"),
         ("cell_1", lambda hidden, inputs, *, key: 0, r"its arguments are \(hidden, inputs, key\)"),
         ("cell_1", lambda inputs, hidden: 0, r"its arguments are \(inputs, hidden\)"),
@@ -83,3 +87,9 @@ def test_what_cannot_be_registered_is_named(name, make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         zoo.register(name, make)
     assert zoo.names() == before
+
+
+def test_what_makes_no_memory_is_named():
+    zoo.register("zz_nothing", lambda inputs, hidden, *, key: 3)
+    with pytest.raises(TypeError, match=r"`name` \(='zz_nothing'\) must make a memory, not 3"):
+        zoo.get("zz_nothing", hidden=3)

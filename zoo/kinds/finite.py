@@ -99,7 +99,7 @@ class AbstractFiniteMemory(AbstractMemory):
         self, state: State, xs: Float[Array, "..."], begin: Bool[Array, "..."] | None = None
     ) -> tuple[State, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
-        self.check_state(state)
+        state = self.check_state(state)
         (past, count), time = state, len(xs)
         tokens = jnp.concatenate([past, xs])
         age = jnp.concatenate([_ages(count, self.reach), positions(count, begin, time)])

@@ -175,7 +175,7 @@ def resets(problem: Problem) -> list[Check]:
     one = replace(problem, begin=begin, weights=weights)
     poisoned = _poisoned(problem.carry, np.nan)
     before = np.where(later, problem.xs, 3 - problem.xs)
-    turned = jax.tree.map(lambda h: np.asarray(h)[::-1], problem.carry)
+    turned = jax.tree.map(lambda h: h[::-1], problem.carry)
     nan = np.where(later, problem.xs, np.nan)
     at_start = np.broadcast_to(np.arange(TIME) == 0, problem.begin.shape)
     clean = replace(problem, begin=at_start)

@@ -12,7 +12,7 @@ import numpy as np
 
 from zoo.memory import AbstractMemory
 from zoo.proofs.loop import plain_loop, segment_step
-from zoo.proofs.losses import along, of_state, total
+from zoo.proofs.losses import along, is_key, of_state, total
 
 TIME = 9
 SEGMENTS = (1, 4)  # the lengths of segments that are compiled
@@ -248,7 +248,10 @@ def problem(memory: AbstractMemory, seed: int = 0) -> Problem:
     normal = lambda *shape: rng.normal(size=(BATCH, TIME, *shape))  # noqa: E731
 
     def repeat(tree):
-        return jax.tree.map(lambda h: np.broadcast_to(h, (BATCH, *np.shape(h))), tree)
+        def one(h):
+            return (jnp if is_key(h) else np).broadcast_to(h, (BATCH, *np.shape(h)))
+
+        return jax.tree.map(one, tree)
 
     begin = np.stack(
         [

@@ -44,7 +44,7 @@ def difference(got: Any, expected: Any) -> tuple[float, str]:
         raise ValueError("`got` must have the leaves of `expected`.")
     worst = (0.0, "")
     for (path, g), (_, e) in zip(got, expected, strict=True):
-        g, e, name = np.asarray(g), np.asarray(e), jax.tree_util.keystr(path)
+        g, e, name = numbers(g), numbers(e), jax.tree_util.keystr(path)
         if g.shape != e.shape:
             raise ValueError(f"{name} has the shape {g.shape} instead of {e.shape}.")
         if not e.size:
@@ -57,3 +57,13 @@ def difference(got: Any, expected: Any) -> tuple[float, str]:
         if relative > worst[0]:
             worst = (relative, name)
     return worst
+
+
+def numbers(leaf: Any) -> np.ndarray:
+    """Give an array to NumPy, of typed PRNG keys their data."""
+    return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether an array is one of typed PRNG keys, which NumPy does not take."""
+    return jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)

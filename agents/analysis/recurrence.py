@@ -131,12 +131,15 @@ def _eigenvalues(memory, state, x):
 
 @eqx.filter_jit
 def _jacobian(memory, state, x):
-    """Of one step, in the real numbers of the state."""
+    """Of one step, in the real numbers of the state; a count in it has no small change."""
+    floating, counts = eqx.partition(state, eqx.is_inexact_array)
 
     def step(numbers):
-        return to_real_vector(memory.step(from_real_vector(numbers, state), x)[0])
+        start = eqx.combine(from_real_vector(numbers, floating), counts)
+        end, _ = memory.step(start, x)
+        return to_real_vector(eqx.filter(end, eqx.is_inexact_array))
 
-    return jax.jacobian(step)(to_real_vector(state))
+    return jax.jacobian(step)(to_real_vector(floating))
 
 
 def _complex(values):

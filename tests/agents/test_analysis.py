@@ -299,6 +299,15 @@ def test_a_count_of_steps_has_no_eigenvalues():
         assert analysis.eigenvalues(zoo.get(name, hidden=3)).shape == (0,)
 
 
+def test_a_count_of_steps_beside_other_numbers_has_no_eigenvalue(unhooked):
+    cell = zoo.get("shm", hidden=2, inputs=2)
+    matrix, steps = cell.init_state()
+    x, step = np.array([0.5, -0.3]), jax.jit(lambda h: cell.step((h, steps), x)[0][0])
+    scaled = step(np.ones(matrix.shape)) - step(np.zeros(matrix.shape))  # entry by entry
+    got = analysis.eigenvalues(cell, x=x)
+    np.testing.assert_allclose(_sorted(got), _sorted(scaled.ravel() + 0j), atol=1e-8)
+
+
 @pytest.mark.slow
 def test_eigenvalues_of_a_stack_are_those_of_its_layers():
     """Lower layers do not hear the upper ones: the Jacobian is block triangular."""

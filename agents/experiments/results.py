@@ -1,20 +1,31 @@
 """What came out of an experiment: a tidy table, and the verdicts that follow from it."""
 
 import csv
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from agents.experiments.claims import AbstractClaim, Verdict
 from agents.experiments.experiment import Experiment, Probe, Settings
-from agents.running.files import naming
+from agents.running.files import write_whole
 from agents.running.load import load_run, policy_of
 from agents.running.scalars import read_scalars
 
 RESULTS = "results.csv"
-COLUMNS = ("environment", "variant", "settings", "seed", "steps", "final", "best", "area")
+COLUMNS = {
+    "environment": str,
+    "variant": str,
+    "settings": str,
+    "seed": int,
+    "steps": int,
+    "final": float,
+    "best": float,
+    "area": float,
+}
 
 
 @dataclass(frozen=True)
@@ -104,12 +115,12 @@ def _answers(probe: Probe, folder: Path) -> tuple[int, list[tuple]]:
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Write the tidy table: a line for each seed, the same bytes for the same numbers."""
-    with naming(path), path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in rows:
-            values = (getattr(row, name) for name in COLUMNS)
-            writer.writerow([f"{x:.6g}" if isinstance(x, float) else x for x in values])
+    cells = ([getattr(row, name) for name in COLUMNS] for row in rows)
+    write_csv(
+        path,
+        COLUMNS,
+        ([f"{x:.6g}" if isinstance(x, float) else x for x in line] for line in cells),
+    )
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -119,25 +130,46 @@ def read_rows(path: str | Path) -> list[Row]:
 
     `ValueError` for a file that is no such table.
     """
-    with Path(path).open(newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise ValueError(f"{path} must have the columns {', '.join(COLUMNS)}")
-        rows = []
-        for line in reader:
-            try:
-                row = Row(
-                    line["environment"],
-                    line["variant"],
-                    line["settings"],
-                    int(line["seed"]),
-                    int(line["steps"]),
-                    *(float(line[name]) for name in COLUMNS[5:]),
-                )
-            except (TypeError, ValueError):  # a cell that is missing is None
-                raise ValueError(f"{path} is damaged in line {reader.line_num}") from None
-            rows.append(row)
-        return rows
+    return [Row(*line) for line in read_csv(path, COLUMNS)]
+
+
+def write_csv(path: Path, columns: Iterable[str], lines: Iterable[Iterable[Any]]) -> None:
+    """Write a table whole or not at all."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
+    write_whole(path, text.getvalue().encode())
+
+
+def read_csv(path: str | Path, columns: Mapping[str, Callable[[str], Any]]) -> list[list[Any]]:
+    """Read the lines of a table again.
+
+    **Arguments:**
+
+    - `columns`: by name, what makes a cell of its text.
+
+    **Raises:**
+
+    `ValueError` for a file that has other columns, is cut off, or has a cell that is none.
+    """
+    content = Path(path).read_bytes()
+    try:
+        reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text") from None
+    if next(reader, []) != list(columns):
+        raise ValueError(f"{path} must have the columns {', '.join(columns)}")
+    try:
+        lines = [
+            [kind(cell) for kind, cell in zip(columns.values(), line, strict=True)]
+            for line in reader
+        ]
+        if not content.endswith(b"\n"):
+            raise ValueError("Its last line has no end.")
+    except (ValueError, csv.Error):
+        raise ValueError(f"{path} is damaged in line {reader.line_num}") from None
+    return lines
 
 
 def scores(

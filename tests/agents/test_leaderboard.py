@@ -1,6 +1,7 @@
 """The leaderboard: what is run, kept and added, and who leads."""
 
 import dataclasses
+import errno
 import itertools
 import sys
 
@@ -87,6 +88,47 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     for name in ("results.csv", "curves.csv", "costs.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
     assert read_table(tmp_path / "none") == Table()
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("curves.csv", lambda b: b[:-1], r"curves\.csv is damaged in line 3"),
+        (
+            "curves.csv",
+            lambda b: b[: b.rindex(b"a,mlp")],
+            r"curves\.csv has no line for mlp on a, ",
+        ),
+        ("curves.csv", lambda b: b[: b.rindex(b",") + 1] + b"\n", r"curves\.csv is damaged in li"),
+        ("curves.csv", lambda b: b"", r"curves\.csv must have the columns environment, variant, s"),
+        ("costs.csv", lambda b: b.replace(b",12", b""), r"costs\.csv is damaged in line 2"),
+        (
+            "costs.csv",
+            lambda b: b[: b.index(b"a,")],
+            r"costs\.csv has no line for mlp on a, seed 0",
+        ),
+        ("results.csv", lambda b: b + b"\xff\n", r"results\.csv is no text"),
+    ],
+)
+def test_a_damaged_file_is_named(name, damage, message, tmp_path):
+    write_table(tmp_path, table({("a", "mlp"): (0.0, 0.5)}))
+    path = tmp_path / name
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path)
+
+
+def test_a_full_disk_leaves_the_table_that_was_there(tmp_path, monkeypatch):
+    first = table({("a", "mlp"): (0.0, 0.5)})
+    write_table(tmp_path, first)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("agents.running.files.os.fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*curves\.csv"):
+        write_table(tmp_path, table({("a", "mlp"): (0.0, 0.5), ("b", "mlp"): (0.0, 0.5)}))
+    assert read_table(tmp_path) == first
 
 
 def test_curves_are_means_over_equal_parts():

@@ -1,14 +1,19 @@
 """The results of the leaderboard, as they are kept: scores, curves, and what they cost."""
 
-import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from agents.experiments.results import RESULTS, Row, read_rows, write_rows
-from agents.running.files import naming
+from agents.experiments.results import (
+    RESULTS,
+    Row,
+    read_csv,
+    read_rows,
+    write_csv,
+    write_rows,
+)
 from agents.running.scalars import read_scalars
 
 KEPT = Path(__file__).parent / "data"
@@ -75,30 +80,46 @@ def read_table(folder: Path = KEPT) -> Table:
     **Arguments:**
 
     - `folder`: where it was written; by default the results that come with the library.
+
+    **Raises:**
+
+    `ValueError` for a file that is damaged, or has not what belongs to a row of the results.
     """
     if not (folder / RESULTS).exists():
         return Table()
-    with (folder / _CURVES).open(newline="") as file:
-        curves = tuple(
-            Curve(e, v, int(seed), tuple(map(float, values.split())))
-            for e, v, seed, values in list(csv.reader(file))[1:]
-        )
-    with (folder / _COSTS).open(newline="") as file:
-        seconds = {(e, v): float(s) for e, v, s in list(csv.reader(file))[1:]}
-    return Table(tuple(read_rows(folder / RESULTS)), curves, seconds)
+    rows = read_rows(folder / RESULTS)
+    curves = {line[:3]: Curve(*line) for line in map(tuple, read_csv(folder / _CURVES, _OF_CURVE))}
+    seconds = {(e, v): s for e, v, s in read_csv(folder / _COSTS, _OF_COST)}
+    for row in rows:
+        place = row.environment, row.variant
+        for name, known in ((_CURVES, (*place, row.seed) in curves), (_COSTS, place in seconds)):
+            if not known:
+                raise ValueError(
+                    f"{folder / name} has no line for {row.variant} on {row.environment}, seed "
+                    f"{row.seed}, which {RESULTS} has"
+                )
+    return Table(
+        tuple(rows), tuple(curves[r.environment, r.variant, r.seed] for r in rows), seconds
+    )
 
 
 def write_table(folder: Path, table: Table) -> None:
     """Write a table as three files; the same bytes for the same numbers."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / RESULTS, table.rows)
-    curves = [
+    curves = (
         (c.environment, c.variant, c.seed, " ".join(f"{x:.4g}" for x in c.values))
         for c in table.curves
-    ]
-    costs = [(*place, f"{seconds:.0f}") for place, seconds in table.seconds.items()]
-    for name, last, lines in ((_CURVES, ["seed", "curve"], curves), (_COSTS, ["seconds"], costs)):
-        with naming(folder / name), (folder / name).open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["environment", "variant", *last])
-            writer.writerows(lines)
+    )
+    costs = ((*place, f"{seconds:.0f}") for place, seconds in table.seconds.items())
+    write_csv(folder / _CURVES, _OF_CURVE, curves)
+    write_csv(folder / _COSTS, _OF_COST, costs)
+    # Last, so that nothing lacks of a row that it has.
+    write_rows(folder / RESULTS, table.rows)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split(" ")))
+
+
+_OF_CURVE = {"environment": str, "variant": str, "seed": int, "curve": _numbers}
+_OF_COST = {"environment": str, "variant": str, "seconds": float}

@@ -69,7 +69,8 @@ def read_grid(path: Path) -> Grid:
 
     **Raises:**
 
-    `ValueError` if it cannot be read or is no such file, naming what is wrong.
+    `ValueError` if it cannot be read or is no such file, or gives a setting twice, naming what is
+    wrong.
     """
     try:
         tables = tomllib.loads(path.read_text(), parse_float=_AsWritten)
@@ -81,11 +82,11 @@ def read_grid(path: Path) -> Grid:
         if name not in _TABLES or not isinstance(table, dict):
             raise ValueError(f"{path} has `{name}`; it may have the tables [settings] and [grid]")
     settings: dict[str, Texts] = {}
-    for name, value in _flat(tables.get("settings", {})):
+    for name, value in _flat(path, "settings", tables).items():
         several = isinstance(value, list) and "." not in name
         settings[name] = tuple(map(_text, value)) if several else (_text(value),)
     axes = {}
-    for name, values in _flat(tables.get("grid", {})):
+    for name, values in _flat(path, "grid", tables).items():
         if not isinstance(values, list) or not values:
             raise ValueError(
                 f"{path}: `{name}` (={_text(values)}) in [grid] must be a list of values"
@@ -139,13 +140,18 @@ def words_of(name: str, texts: Sequence[str], *, switch: bool | None) -> list[st
     return [f"--{flag}={key}={text}" if dot else f"--{flag}={text}" for text in texts]
 
 
-def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(path: Path, of: str, tables: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a table, and with a dot those of the tables in it."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from ((f"{_plain(name)}.{key}", x) for key, x in value.items())
-        else:
-            yield _plain(name), value
+    flat: dict[str, Any] = {}
+    for name, value in tables.get(of, {}).items():
+        parts = (
+            {f".{key}": x for key, x in value.items()} if isinstance(value, dict) else {"": value}
+        )
+        for key, x in parts.items():
+            if (whole := _plain(name) + key) in flat:
+                raise ValueError(f"{path} gives `{whole}` in [{of}] twice, with - and with _")
+            flat[whole] = x
+    return flat
 
 
 def _plain(name: str) -> str:

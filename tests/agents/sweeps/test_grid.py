@@ -77,6 +77,14 @@ def test_runs_have_names_that_differ(axes, message):
         ("[grid", r"grid.toml is no TOML: "),
         ("seeds = 3", r"grid.toml has `seeds`; it may have the tables \[settings\] and \[grid\]"),
         ("[fixed]", r"grid.toml has `fixed`"),
+        (
+            "[settings]\nnum-envs = 3\nnum_envs = 4",
+            r"grid.toml gives `num_envs` in \[settings\] twice, with - and with _",
+        ),
+        (
+            "[grid]\nenv-options.k = [1]\nenv_options = {k = [2]}",
+            r"grid.toml gives `env_options.k` in \[grid\] twice",
+        ),
         ("[grid]\nseed = 3", r"`seed` \(=3\) in \[grid\] must be a list of values"),
         ("[grid]\nseed = []", r"`seed` \(=\[\]\) in \[grid\] must be a list of values"),
     ],

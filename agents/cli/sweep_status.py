@@ -102,6 +102,7 @@ def _begun(folder: Path, name: str) -> int | None:
 
 def _row(folder: Path, name: str, metric: str) -> _Row:
     from agents.cli.seen import look
+    from agents.running.events import mean_over_seeds
     from agents.running.scalars import ScalarsError
     from agents.sweeps.folder import RUNS, exit_code
     from agents.sweeps.job import problem_of
@@ -121,7 +122,7 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
     if run.scalars is None:
         return _Row(state, 0, planned)
     try:
-        value = float(run.scalars.last(metric).mean())
+        value = mean_over_seeds(run.scalars.last(metric))
     except ValueError:  # it has no value of the metric yet
         value = float("nan")
     steps, metrics = int(run.scalars.env_steps[-1]), tuple(run.scalars.metrics)

@@ -107,6 +107,13 @@ def test_the_status_tells_every_run(sweep, capsys):
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
+def test_a_seed_without_a_value_yet_does_not_count(sweep, capsys):
+    run = sweep / "runs" / "epsilon=begun" / "scalars.csv"
+    run.write_text("iteration,env_steps,seed,return\n1,100,0,1.5\n1,100,1,nan\n")
+    assert main(["sweep", "status", str(sweep), "--once"]) == 0
+    assert shown(capsys.readouterr().out)["epsilon=begun"][-1] == "1.500"
+
+
 def test_names_that_are_long_leave_room_for_what_is_told_of_them(tmp_path, capsys):
     name = ",".join(f"{x}_coefficient=0.0{x}" for x in "abcde")  # of 99 characters
     write_list(tmp_path, {name: []})

@@ -1,21 +1,23 @@
 """How much of what an agent gains by seeing everything it gains by remembering."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from agents.envs.bridges.brax_env import SUFFIXES
+from agents.envs.core.hidden import CHOICES
 from agents.running.aggregates import OF_SEEDS, bootstrap
-from agents.running.outline import outline, read_config
+from agents.running.outline import as_mapping, outline, read_config
 from agents.running.scalars import read_scalars
 from agents.running.statistics import smooth
 
 Statistic = Literal["mean", "median", "iqm"]
 
-# Options under which nothing is hidden, which need not be given.
-_SHOWN = {"mask": "none", "flicker": 0.0}
+# Options that hide or show something, with the values that they need not be given.
+_USUAL = {"mask": "none", "flicker": 0.0, "observability": CHOICES[0]}
 _FULL = {"observability": "full"}
 _BRAX = "observe"  # which the name tells
 
@@ -92,7 +94,7 @@ def check_environments(runs: Sequence[Path], memoryless: Path, twin: Path) -> No
                 "environment"
             )
     (name, options, hidden), (whole, same, seen) = _task(memoryless), _task(twin)
-    uncovered = not seen and bool(hidden.keys() & {*_SHOWN, _BRAX})
+    uncovered = not seen and bool(hidden) and hidden != _FULL
     full = uncovered or (seen == _FULL and hidden != _FULL)
     if (name, options) != (whole, same) or not full:
         raise ValueError(
@@ -128,12 +130,11 @@ def _named(run: Path) -> str:
 
 def _task(run: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Its name and options without those that hide something, and these."""
-    agent = read_config(run).get("agent")
-    agent = agent if isinstance(agent, Mapping) else {}
-    env, options = agent.get("env"), dict(agent.get("env_options") or {})
-    name = env if isinstance(env, str) else _named(run)
-    hidden = {k: options.pop(k) for k in (*_SHOWN, *_FULL) if k in options}
-    hidden = {k: v for k, v in hidden.items() if k not in _SHOWN or v != _SHOWN[k]}
+    agent = as_mapping(read_config(run).get("agent"))
+    env, options = agent.get("env"), dict(as_mapping(agent.get("env_options")))
+    name = env if isinstance(env, str) else json.dumps(env, sort_keys=True)
+    hidden = {k: options.pop(k) for k in _USUAL if k in options}
+    hidden = {k: v for k, v in hidden.items() if v != _USUAL[k]}
     for suffix in filter(None, SUFFIXES.values()):
         if name.startswith("brax/") and name.endswith(suffix):
             name, hidden = name.removesuffix(suffix), hidden | {_BRAX: suffix}

@@ -13,7 +13,8 @@ class Outline(NamedTuple):
 
     **Attributes:**
 
-    - `environment`: such as `RepeatPreviousEasy` or `RepeatPrevious(decks=2)`.
+    - `environment`: such as `RepeatPreviousEasy`, `RepeatPrevious(decks=2)` or
+      `TimeLimit(RepeatFirst(decks=1), limit=5)`.
     - `memory`: such as `rtu of 96 units`.
     - `gradient`: such as `RTRL(8)`.
     """
@@ -30,7 +31,7 @@ class Outline(NamedTuple):
 
 def outline(config: Mapping[str, Any]) -> Outline:
     """Describe a run by its configuration, that of `config.json`."""
-    agent = _mapping(config.get("agent"))
+    agent = as_mapping(config.get("agent"))
     return Outline(_environment(agent), _memory(agent), _gradient(agent))
 
 
@@ -49,24 +50,50 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
 
 def by_environment(runs: Mapping[str, str | Path]) -> dict[str, dict[str, Outline]]:
-    """Sort runs by environment: what each is, by label, by the environment's name and options."""
+    """Sort runs by environment: what each is, by label, by the environment's name and options.
+
+    Of environment objects whose parameters differ, the name tells those parameters too.
+    """
+    configs = {label: read_config(folder) for label, folder in runs.items()}
+    outlines = {label: outline(config) for label, config in configs.items()}
     groups: dict[str, dict[str, Outline]] = {}
-    for label, folder in runs.items():
-        about = outline(read_config(folder))
-        groups.setdefault(about.environment, {})[label] = about
+    for label, about in outlines.items():
+        name, params = about.environment, _params(configs[label])
+        others = [_params(configs[o]) for o, x in outlines.items() if x.environment == name]
+        differing = {k: v for k, v in params.items() if any(x.get(k) != v for x in others)}
+        name = " with ".join(filter(None, (name, _listed(differing))))
+        groups.setdefault(name, {})[label] = about._replace(environment=name)
     return groups
 
 
 def _environment(agent: Mapping[str, Any]) -> str:
-    env, options = agent.get("env", ""), _mapping(agent.get("env_options"))
-    if isinstance(env, Mapping):  # of an object: its module and class
-        env = str(env.get("object", "")).partition("(")[0].rpartition(".")[2]
-    listed = ", ".join(f"{name}={value}" for name, value in options.items())
-    return f"{env}({listed})" if listed else str(env)
+    env, options = agent.get("env", ""), as_mapping(agent.get("env_options"))
+    if isinstance(env, Mapping):
+        return _object(str(env.get("object", "")), as_mapping(env.get("arguments")))
+    return f"{env}({_listed(options)})" if options else str(env)
+
+
+def _object(qualified: str, arguments: Mapping[str, Any]) -> str:
+    """An environment object by its class and arguments, those of a wrapper around the inner's."""
+    outer, _, inner = qualified.removesuffix(")").partition("(")
+    own = {name: value for name, value in arguments.items() if not (inner and name == "env")}
+    inside = _object(inner, as_mapping(arguments.get("env"))) if inner else ""
+    listed = ", ".join(filter(None, (inside, _listed(own))))
+    name = outer.rpartition(".")[2]
+    return f"{name}({listed})" if listed else name
+
+
+def _listed(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items())
+
+
+def _params(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of a run's environment object."""
+    return as_mapping(as_mapping(as_mapping(config.get("agent")).get("env")).get("params"))
 
 
 def _memory(agent: Mapping[str, Any]) -> str:
-    memory = _mapping(agent.get("memory"))
+    memory = as_mapping(agent.get("memory"))
     if not memory:
         return ""
     layers = memory.get("layers", 1)
@@ -75,7 +102,7 @@ def _memory(agent: Mapping[str, Any]) -> str:
 
 
 def _gradient(agent: Mapping[str, Any]) -> str:
-    gradient = dict(_mapping(agent.get("gradient")))
+    gradient = dict(as_mapping(agent.get("gradient")))
     name = str(gradient.pop("name", ""))
     numbers = [f"{x}" for x in gradient.values() if isinstance(x, int)]
     usual = ("never", "full")  # the defaults of `refresh` and `storage`
@@ -84,5 +111,6 @@ def _gradient(agent: Mapping[str, Any]) -> str:
     return f"{name}({listed})" if listed else name
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a part of a configuration that is to be a mapping, or an empty one in its place."""
     return value if isinstance(value, Mapping) else {}

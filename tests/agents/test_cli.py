@@ -247,7 +247,11 @@ GAIN_RUNS = {
     "whole": ("Breakout-MinAtar(flicker=0.0)", (5, 5, 5, 5)),
     "chain": ("chain(length=2)", (0, 1)),
     "bright": ("chain(length=2, observability=full)", (4, 4)),
+    "usual": ("chain(length=2, observability=partial)", (0, 1)),
     "long": ("chain(length=3, observability=full)", (4, 4)),
+    "object": ({"object": "mine.Cards", "arguments": {"k": 4}, "params": {}}, (1, 2)),
+    "another": ({"object": "mine.Cards", "arguments": {"k": 32}, "params": {}}, (1, 2)),
+    "damaged": ("chain", (1, 2)),
 }
 
 
@@ -256,8 +260,11 @@ def gain_runs(tmp_path_factory):
     """Folders of runs with an environment and the last value of each seed."""
     folder = tmp_path_factory.mktemp("gain")
     for name, (environment, values) in GAIN_RUNS.items():
-        env, _, listed = environment.rstrip(")").partition("(")
-        options = parse_options(listed.split(", ") if listed else (), "--env-options")
+        env, options = environment, {}
+        if isinstance(environment, str):
+            env, _, listed = environment.rstrip(")").partition("(")
+            options = parse_options(listed.split(", ") if listed else (), "--env-options")
+        options = [1, 2] if name == "damaged" else options
         (folder / name).mkdir()
         config = {"agent": {"env": env, "env_options": options}}
         (folder / name / "config.json").write_text(json.dumps(config))
@@ -286,6 +293,8 @@ def compare_gain(folder, words):
         ("mlp | mlp | close", {"mlp": 0}),  # of which some bootstrap samples are no better
         ("breakout | breakout | whole", {"breakout": 0}),
         ("chain | chain | bright", {"chain": 0}),
+        ("usual chain | chain | bright", {"usual": 0, "chain": 0}),
+        ("chain | usual | bright", {"chain": 0}),
     ],
 )
 def test_compare_tells_the_memory_gain(gain_runs, capsys, words, expected, monkeypatch):
@@ -298,7 +307,7 @@ def test_compare_tells_the_memory_gain(gain_runs, capsys, words, expected, monke
             next(line for line in lines if line.startswith(f"{run} ")),
         )
         assert float(found[1]) == pytest.approx(gain, abs=6e-4)
-        assert (found[2] is None) == (run in ("mlp", "chain"))
+        assert (found[2] is None) == (run in ("mlp", "chain", "usual"))
         if found[2]:
             assert float(found[2]) < gain < float(found[3])
 
@@ -311,6 +320,12 @@ def test_compare_tells_the_memory_gain(gain_runs, capsys, words, expected, monke
         ("lstm | mlp | gru", "gru is of brax/hopper-P, which is not the fully observed twin of"),
         ("seeing | seeing | worse", "worse is of brax/hopper, which is not the fully observed tw"),
         ("whole | whole | breakout", "which is not the fully observed twin of Breakout-MinAtar"),
+        ("object | another | seeing", r"object is of Cards\(k=4\) and .*another of Cards\(k=32\):"),
+        ("chain | chain | damaged", "damaged is of chain, which is not the fully observed twin of"),
+        (
+            "chain | chain | usual",
+            r"usual is of chain\(length=2, observability=partial\), which is",
+        ),
         ("chain | chain | long", r"long is of chain\(length=3, observability=full\), which is not"),
         ("lstm | mlp | worse", r"worse sees everything and has a return of 1.000, which must be m"),
         ("bare | bare | seeing", "bare has no config.json that names its environment"),

@@ -1,12 +1,13 @@
 """What a run is, in a few words."""
 
+import dataclasses
 import json
 
 import pytest
 
 import agents
 import zoo
-from agents.running.outline import common, outline, read_config
+from agents.running.outline import by_environment, common, outline, read_config
 from agents.settings import to_plain
 
 
@@ -36,7 +37,7 @@ def described(agent):
                 memory=zoo.spec("lru", hidden=8),
                 gradient=agents.BPTT(),
             ),
-            "TimeLimit: lru of 8 units, BPTT",
+            "TimeLimit(RepeatFirst(decks=1), limit=5): lru of 8 units, BPTT",
         ),
         (agents.Tabular(env="gravity"), "gravity"),
     ],
@@ -52,6 +53,26 @@ def test_of_several_runs_is_told_what_they_share():
     )
     assert str(common([rtrl, bptt])) == "RepeatFirst: rtu of 4 units"
     assert str(common([rtrl, described(agents.Tabular(env="gravity"))])) == ""
+
+
+def test_objects_are_of_one_environment_where_all_of_it_is_the_same(tmp_path):
+    objects = {
+        "usual": agents.envs.RepeatPrevious(decks=1, k=4),
+        "again": agents.envs.RepeatPrevious(decks=1, k=4),
+        "longer": agents.envs.RepeatPrevious(decks=1, k=32),
+    }
+    short = dataclasses.replace(objects["usual"].default_params, max_steps_in_episode=9)
+    for label, env in {**objects, "cut": (objects["usual"], short)}.items():
+        (tmp_path / label).mkdir()
+        config = {"agent": to_plain(agents.Tabular(env=env))}
+        (tmp_path / label / "config.json").write_text(json.dumps(config))
+    found = by_environment({path.name: path for path in sorted(tmp_path.iterdir())})
+    assert {name: list(group) for name, group in found.items()} == {
+        "RepeatPrevious(decks=1, k=4) with max_steps_in_episode=51": ["again", "usual"],
+        "RepeatPrevious(decks=1, k=4) with max_steps_in_episode=9": ["cut"],
+        "RepeatPrevious(decks=1, k=32)": ["longer"],
+    }
+    assert found["RepeatPrevious(decks=1, k=32)"]["longer"].environment in found
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{", '{"agent": 3}', '{"agent": {"memory": 1}}'])

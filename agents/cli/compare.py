@@ -74,13 +74,13 @@ class Compare(Command):
             for label in outlines:
                 steps, values = scalars[label].curve(metric)
                 final = smooth(values, self.smoothing)[-1]
-                known = values[:, np.isfinite(values).any(axis=0)]
+                known = values[:, ~np.isnan(values).all(axis=0)]
                 best = np.nanmax(known, axis=0).mean()
                 area = np.nanmean(last_known(known), axis=0).mean()
                 numbers = (np.nanmin(final), np.nanmax(final), *[best] * ranked, area)
                 shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
                 shown += gains.get(runs[label], ())
-                rows.add_row(label, str(len(final)), f"{steps[-1]:,}", *shown)
+                rows.add_row(label, str(known.shape[1]), f"{steps[-1]:,}", *shown)
             console.print(fitted(rows, console), crop=False)
         console.print(f"figure: {self.out}", soft_wrap=True, highlight=False)
 

@@ -8,6 +8,7 @@ import numpy as np
 from rich.text import Text
 
 from agents.cli.tables import LEAST_OF_A_NAME
+from agents.running.statistics import apart
 
 # A character of braille is two dots wide and four high; the bits of its dots, by row and column.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
@@ -39,8 +40,8 @@ def plot(
     ys = ys[np.isfinite(ys)]
     if not ys.size:
         raise ValueError("`curves` has no point that could be drawn")
-    left, right = _range(0.0, float(xs.max()))
-    low, high = _range(float(ys.min()), float(ys.max()))
+    left, right = apart(0.0, float(xs.max()))
+    low, high = apart(float(ys.min()), float(ys.max()))
     marks = ticks(low, high, max(2, height // 3))
     names = [f"{mark:.12g}" for mark in marks]
     margin = max(map(len, names)) + 2
@@ -63,11 +64,6 @@ def plot(
             line.append(text, color(number) if number >= 0 else "")
         lines.append(line)
     return lines + _horizontal_axis(left, right, margin, columns)
-
-
-def _range(low: float, high: float) -> tuple[float, float]:
-    """A range that is not empty."""
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def _dots(x: np.ndarray, y: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -76,7 +76,6 @@ class Watch(Command):
                     steps, values = scalars.curve(self.metric)
                 except ValueError as error:
                     raise ValueError(f"{label}: {error}") from None
-                values = np.where(np.isfinite(values), values, np.nan)  # as in the pictures
                 mean, _ = confidence_band(smooth(values, self.smoothing))
                 curves[label], last = (steps, mean), f"{mean[-1]:.3f}"
             said.append((label, f"{last:>7}  {run.told()}"))

@@ -15,7 +15,7 @@ from matplotlib.ticker import EngFormatter
 from agents.running.files import write_whole
 from agents.running.outline import by_environment, common
 from agents.running.scalars import Scalars, default_metric, read_scalars
-from agents.running.statistics import smooth, spread
+from agents.running.statistics import apart, smooth, spread
 
 # Okabe and Ito's palette, safe for the common kinds of color blindness; the styles tell runs
 # apart once the colors repeat.
@@ -136,27 +136,25 @@ def _draw(
     metric: str,
     smoothing: int | None,
     shown: Mapping[str, Any],
-) -> tuple[int, float, float]:
-    """Draw one run; the number of seeds, and the least and the greatest of their values."""
+) -> tuple[np.ndarray, float, float]:
+    """Draw one run; of how many seeds at each point, and the least and greatest of their values."""
     try:
         steps, values = run.curve(metric)
     except ValueError as error:
         raise ValueError(f"{label}: {error}") from None
-    if not run.has(metric):
-        raise ValueError(f"{label}: metric {metric!r} has no finite value")
-    values = np.where(np.isfinite(values), values, np.nan)  # a run that diverged ends in others
     values = smooth(values, max(1, len(steps) // 50) if smoothing is None else smoothing)
     mean, low, high = spread(values)
-    count = values.shape[1]
+    counts = np.count_nonzero(~np.isnan(values), axis=1)
+    most = int(counts.max())
     marker = "o" if len(steps) == 1 else None
-    axes.plot(steps, mean, linewidth=2, label=_name(label, count), marker=marker, **shown)
-    if count > 1:
+    axes.plot(steps, mean, linewidth=2, label=_name(label, most), marker=marker, **shown)
+    if most > 1:
         axes.fill_between(steps, low, high, color=shown["color"], alpha=0.2, linewidth=0)
-    return count, float(np.nanmin(values)), float(np.nanmax(values))
+    return counts, float(np.nanmin(values)), float(np.nanmax(values))
 
 
 def _decorate(
-    axes: Axes, metric: str, title: str, drawn: Sequence[tuple[int, float, float]]
+    axes: Axes, metric: str, title: str, drawn: Sequence[tuple[np.ndarray, float, float]]
 ) -> None:
     label = _LABELS.get(metric, metric.replace("_", " "))
     style_axes(axes, "environment steps (per seed)", label)
@@ -164,10 +162,12 @@ def _decorate(
     counts, least, most = zip(*drawn, strict=True)
     # Every seed is seen, and no band rules the axis: that of three seeds, of which none need lie
     # far from the others, is as wide as five standard deviations.
-    low, high = min(least), max(most)
-    margin = 0.05 * (high - low) or 0.5
+    low, high = apart(min(least), max(most))
+    margin = 0.05 * (high - low)
     axes.set_ylim(low - margin, high + margin)
-    kinds = ["95 % confidence band"] * (max(counts) > 2) + ["range of two seeds"] * (2 in counts)
+    of_points = np.concatenate(counts)
+    kinds = ["95 % confidence band"] * bool((of_points > 2).any())
+    kinds += ["range of two seeds"] * bool((of_points == 2).any())
     # "best" by name: as a default it warns on a machine that takes a second to find it.
     place: dict[str, Any] = {"loc": "best"}
     if beside := len(drawn) > _INSIDE:

@@ -210,9 +210,11 @@ def _parsed(columns: list[str], line: str) -> Row:
         raise ValueError(f"it has {len(cells)} cells in {len(columns)} columns")
     for place, (name, cell) in enumerate(zip(columns, cells, strict=True)):
         try:
-            int(cell) if place < len(INDEX) else float(cell or "nan")
+            number = int(cell) if place < len(INDEX) else float(cell or "nan")
         except ValueError:
             raise ValueError(f"{name!r} (={cell[:40]!r}) is no number") from None
+        if place < len(INDEX) and not 0 <= number < 2**63:
+            raise ValueError(f"{name!r} (={cell[:40]!r}) must be in 0 … {2**63 - 1}")
     return dict(zip(columns, cells, strict=True))
 
 
@@ -263,19 +265,21 @@ class Scalars:
     def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Return environment steps `[points]` and values `[points, seeds]` of one metric.
 
+        A value that is not finite, such as the last ones of a run that diverged, counts as none.
         Iterations in which no seed has a value are left out.
 
         **Raises:**
 
-        `ValueError` if the run has no such metric or no value of it.
+        `ValueError` if the run has no such metric or no finite value of it.
         """
         if metric not in self.metrics:
             known = ", ".join(self.metrics)
             raise ValueError(f"metric {metric!r} is not logged; there are: {known}")
-        values = self.metrics[metric]
-        measured = ~np.isnan(values).all(axis=1)
+        finite = np.isfinite(self.metrics[metric])
+        measured = finite.any(axis=1)
         if not measured.any():
-            raise ValueError(f"metric {metric!r} has no value in this run yet")
+            raise ValueError(f"metric {metric!r} has no finite value in this run yet")
+        values = np.where(finite, self.metrics[metric], np.nan)
         return self.env_steps[measured], values[measured]
 
     def last(self, metric: str) -> np.ndarray:
@@ -283,7 +287,7 @@ class Scalars:
 
         **Raises:**
 
-        `ValueError` if the run has no such metric or no value of it.
+        `ValueError` if the run has no such metric or no finite value of it.
         """
         return last_known(self.curve(metric)[1])[-1]
 
@@ -291,11 +295,12 @@ class Scalars:
 def read_scalars(folder: str | Path) -> Scalars:
     """Read the scalars of a run's folder.
 
-    An iteration of which some seeds' rows are missing is left out.
+    The last iteration is left out where it has not the rows of all seeds yet.
 
     **Raises:**
 
-    `ValueError` if there are none, `ScalarsError` if they are damaged.
+    `ValueError` if there are none, `ScalarsError` if they are damaged: also where rows are missing
+    before the last iteration, or iterations and steps do not rise.
     """
     path = Path(folder) / SCALARS
     if not path.exists():
@@ -303,15 +308,21 @@ def read_scalars(folder: str | Path) -> Scalars:
     rows = read_rows(path)
     names = [name for name in (rows[0] if rows else ()) if name not in INDEX]
     seeds = 1 + max((_place(row)[1] for row in rows), default=0)
+    if seeds > max(1, len(rows)):
+        raise ScalarsError(f"{path} is damaged: it names seed {seeds - 1} in {len(rows)} rows.")
     rows = rows[: len(rows) - len(rows) % seeds]
-    if any(_place(row)[1] != number % seeds for number, row in enumerate(rows)):
+    index = np.array([[int(row[name]) for name in INDEX] for row in rows], np.int64)
+    index = index.reshape(-1, seeds, len(INDEX))
+    if (index[..., 2] != np.arange(seeds)).any() or (index[..., :2] != index[:, :1, :2]).any():
         raise ScalarsError(f"{path} is damaged: its rows do not name seed after seed.")
-    table = {
+    iteration, env_steps = index[:, 0, 0], index[:, 0, 1]
+    if (np.diff(iteration) <= 0).any() or (np.diff(env_steps) <= 0).any():
+        raise ScalarsError(f"{path} is damaged: its iterations and steps do not rise.")
+    metrics = {
         name: np.array([float(row[name] or "nan") for row in rows]).reshape(-1, seeds)
-        for name in (*INDEX, *names)
+        for name in names
     }
-    iteration, env_steps = (table[name][:, 0].astype(int) for name in INDEX[:2])
-    return Scalars(iteration, env_steps, {name: table[name] for name in names})
+    return Scalars(iteration, env_steps, metrics)
 
 
 RETURNS = "evaluation_return", "return"

@@ -97,3 +97,11 @@ def spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     least = np.where(np.isnan(values), np.inf, values).min(axis=1)
     most = np.where(np.isnan(values), -np.inf, values).max(axis=1)
     return mean, np.where(pair, least, mean - half), np.where(pair, most, mean + half)
+
+
+def apart(low: float, high: float) -> tuple[float, float]:
+    """Return a range to draw in: the two ends, widened where no more than rounding parts them."""
+    if high - low > max(1e-9 * max(abs(low), abs(high)), 1e-300):
+        return low, high
+    margin = max(0.5, 1e-6 * abs(low))
+    return low - margin, high + margin

@@ -71,7 +71,7 @@ def test_an_unknown_or_empty_metric_is_named(tmp_path):
     run = read_scalars(write_run(tmp_path / "a", iterations=3))
     with pytest.raises(ValueError, match=r"metric 'reward' is not logged; there are: return, eval"):
         run.curve("reward")
-    with pytest.raises(ValueError, match="'evaluation_return' has no value in this run yet"):
+    with pytest.raises(ValueError, match="'evaluation_return' has no finite value in this"):
         run.curve("evaluation_return")
 
 
@@ -254,13 +254,45 @@ def test_the_axis_holds_every_seed_and_no_band_rules_it(tmp_path, drawn, seeds):
     assert axes.get_legend().get_title().get_text() == words[seeds]
 
 
-def test_a_curve_that_does_not_change_can_be_drawn(tmp_path, drawn):
-    (tmp_path / "a").mkdir()
-    log = ScalarLog(tmp_path / "a" / "scalars.csv", ["return"], seeds=2)
-    log.write(1, 10, {"return": np.ones(2)})
+def write_values(folder, values):
+    folder.mkdir()
+    log = ScalarLog(folder / "scalars.csv", ["return"], seeds=values.shape[1])
+    for iteration, row in enumerate(values, 1):
+        log.write(iteration, 10 * iteration, {"return": row})
     log.close()
-    learning_curve({"a": tmp_path / "a"}, tmp_path / "a.png")
-    assert drawn[0].axes[0].get_ylim() == (0.5, 1.5)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.ones((1, 2)), (0.45, 1.55)),
+        (np.array([[1.0], [1 + 1e-15]]), (0.45, 1.55)),
+        (np.full((2, 1), 1e17), (1e17 - 1.1e11, 1e17 + 1.1e11)),
+    ],
+)
+def test_a_curve_that_does_not_change_can_be_drawn(tmp_path, drawn, values, expected):
+    learning_curve({"a": write_values(tmp_path / "a", values)}, tmp_path / "a.png")
+    assert drawn[0].axes[0].get_ylim() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_seed_without_any_value_counts_nowhere(tmp_path, drawn, capsys):
+    values = np.array([[1.0, 2.0, np.nan], [2.0, 3.0, np.inf]])
+    folder = write_values(tmp_path / "a", values)
+    assert main(["compare", str(folder), "--out", str(tmp_path / "a.png")]) == 0
+    assert re.search(r"^a +2 +20 +2\.500 \(2\.000 and 3\.000\)", capsys.readouterr().out, re.M)
+    legend = drawn[0].axes[0].get_legend()
+    assert legend.get_title().get_text() == "mean and range of two seeds"
+    assert legend.get_texts()[0].get_text() == "a (2 seeds)"
+
+
+@pytest.mark.parametrize("statistic", ["mean", "iqm"])
+def test_a_last_value_that_is_not_finite_counts_as_none(tmp_path, capsys, statistic):
+    values = np.array([[1.0, 2.0, 3.0], [np.inf, 2.0, 3.0]])
+    folder = write_values(tmp_path / "a", values)
+    words = ["compare", str(folder), "--out", str(tmp_path / "a.png"), "--statistic", statistic]
+    assert main(words) == 0
+    assert re.search(r"^a +3 +20 +2\.000 ", capsys.readouterr().out, re.M)
 
 
 def configure(folder, env, gradient):

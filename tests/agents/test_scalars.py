@@ -119,6 +119,8 @@ ROWS = "iteration,env_steps,seed,loss\n1,10,0,1.0\n1,10,1,2.0\n2,20,0,3.0\n2,20,
         ("1,10,1,2.0", "\0\0\x1b[2J", "line 3: it has 1 cells in 4 columns"),
         ("iteration", "epoch", "line 2: its columns do not begin with iteration, env_steps, seed"),
         ("loss", "seed", "line 2: its columns do not begin"),
+        ("1,10,1,", "1,10,-1,", r"line 3: 'seed' \(='-1'\) must be in 0 … 9223372036854775807"),
+        ("2,20,0", "2,1" + 20 * "0" + ",0", r"line 4: 'env_steps' \(='10{20}'\) must be in 0 … "),
         ("1.0", "\udcff", r"line 2: 'loss' \(='�'\) is no number"),
     ],
 )
@@ -129,10 +131,24 @@ def test_damaged_rows_are_named(path, old, new, message):
     assert str(refused.value).isprintable()
 
 
-def test_rows_out_of_order_are_noticed(path):
-    path.write_text(ROWS.replace("1,10,1,2.0\n", ""))
-    with pytest.raises(ScalarsError, match="its rows do not name seed after seed"):
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("1,10,1,2.0\n", "", "its rows do not name seed after seed"),
+        ("2,20,1", "2,30,1", "its rows do not name seed after seed"),
+        ("2,20,1", "2,20,999999999999", "it names seed 999999999999 in 4 rows"),
+        ("1,10,", "5,10,", "its iterations and steps do not rise"),
+        ("1,10,", "1,20,", "its iterations and steps do not rise"),
+    ],
+)
+def test_rows_that_cannot_be_of_one_training_are_noticed(path, old, new, message):
+    path.write_text(ROWS.replace(old, new))
+    with pytest.raises(ScalarsError, match=message):
         read_scalars(path.parent)
+
+
+def test_rows_that_a_resumed_run_lacks_are_noticed(path):
+    path.write_text(ROWS.replace("1,10,1,2.0\n", ""))
     with pytest.raises(
         ScalarsError, match=r"3 rows up to iteration 2, there should be 4\. With `dr"
     ):

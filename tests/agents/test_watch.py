@@ -57,6 +57,10 @@ def test_a_curve_of_one_point_and_one_that_does_not_change():
     assert dots(drawn([2.0])).sum() == 1
     rows = np.nonzero(dots(drawn([2.0, 2.0, 2.0])))[0]
     assert len(set(rows)) == 1
+    for value in (0.1, 1e17):  # rounding is no change
+        rows = np.nonzero(dots(drawn([value, value * (1 + 2e-16), value])))[0]
+        assert np.ptp(rows) <= 1
+    assert dots(drawn([1e-310, 5e-310])).any()
     with pytest.raises(ValueError, match="has no point that could be drawn"):
         plot({"a": (np.ones(2), np.full(2, np.nan))}, width=20, height=8)
 

@@ -26,6 +26,7 @@ from agents.running.curves import (
     style_axes,
     write_figure,
 )
+from zoo.parts.checks import check_sizes
 
 _TRAINING = "time of the training"
 
@@ -44,17 +45,20 @@ def draw_sensitivity(
 
     - `sensitivities`: by label, those of an agent's episodes; see `relative_sensitivity`.
     - `path`: the picture to write, if any; its ending tells the format.
-    - `reward_memory_length`: of the environment, drawn as a vertical line; see
+    - `reward_memory_length`: of the environment, at least 1, drawn as a vertical line; see
       `value_memory_length`.
     - `fraction`: of the sensitivity, that makes the value memory length; marked by dots.
     - `title`: written above, if any.
 
     **Raises:**
 
-    `ValueError` where there is nothing to draw; and see `relative_sensitivity`.
+    `ValueError` where there is nothing to draw, or for a length that is none; and see
+    `relative_sensitivity`.
     """
     if not sensitivities:
         raise ValueError("`sensitivities` (={}) must hold at least one agent's.")
+    if reward_memory_length is not None:
+        check_sizes(reward_memory_length=reward_memory_length)
     figure = new_figure(10.0, 4.0)
     by_age, cumulated = figure.subplots(1, 2)
     for number, (label, values) in enumerate(sensitivities.items()):

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from agents.acting import Actor, ByPolicy, ByValues, Policy
@@ -48,12 +49,18 @@ def value_sensitivity(
 
     Shape `[time]`, entry i for the observation `o_i`.
 
+    **Raises:**
+
+    `ValueError` for a `step` that the inputs do not have, unless it is traced.
+
     Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024), figure 3.
     """
     if isinstance(network, Separate):
         network = network.critic
     features = network.features
-    size = width(features.observation_space)
+    size, steps = width(features.observation_space), len(inputs.begin)
+    if not isinstance(step, Tracer) and not -steps <= step < steps:
+        raise ValueError(f"`step` (={step}) must be in {-steps} … {steps - 1}: there are {steps}.")
     numbers = jax.vmap(features.numbers)(inputs)
     start = network.init_state() if state is None else state
 
@@ -145,13 +152,20 @@ def relative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:
 
     **Raises:**
 
-    `ValueError` where there is none, or one is empty or has not one axis.
+    `ValueError` where there is none, or one is empty, has not one axis, or a number in it that is
+    negative or not finite.
     """
     single = isinstance(sensitivities, (np.ndarray, jax.Array)) and sensitivities.ndim == 1
     arrays = [np.asarray(s, float) for s in ([sensitivities] if single else sensitivities)]
     if not arrays or any(a.ndim != 1 or a.size == 0 for a in arrays):
         shapes = [a.shape for a in arrays]
         raise ValueError(f"`sensitivities` (shapes {shapes}) must be arrays over time, at least 1.")
+    numbers = np.concatenate(arrays)
+    if wrong := np.count_nonzero(~(np.isfinite(numbers) & (numbers >= 0))):
+        raise ValueError(
+            f"`sensitivities` must be finite and at least 0, which {wrong} of {numbers.size} "
+            "numbers are not."
+        )
     shares = np.zeros((len(arrays), max(map(len, arrays))))
     for row, array in zip(shares, arrays, strict=True):
         row[: len(array)] = array[::-1] / (array.sum() or 1.0)
@@ -190,4 +204,4 @@ def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> 
         raise ValueError(f"`fraction` (={fraction}) must be between 0 and 1.")
     curve = cumulative_sensitivity(sensitivities)
     # Shares of equal size add up to the fraction but for rounding.
-    return int(np.argmax(curve >= fraction - 1e-9)) if curve[-1] else 0
+    return int(np.argmax(curve >= fraction * (1 - 1e-9))) if curve[-1] else 0

@@ -36,11 +36,12 @@ class Analyze(CompilingCommand):
         from agents.cli.tables import table
         from agents.running.load import load_run, policy_of
         from agents.running.programs import evaluation_keys
+        from zoo.parts.checks import check_sizes
 
         if self.out is not None:
             check_picture(self.out)
-        if self.reward_memory_length == 0:
-            raise ValueError("--reward-memory-length (=0) must be at least 1")
+        if self.reward_memory_length is not None:
+            check_sizes(reward_memory_length=self.reward_memory_length)
         agent, state, config = load_run(self.run)
         keys = evaluation_keys(self.seed, 0, config["seeds"])
         rows = table(

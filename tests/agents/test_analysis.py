@@ -125,6 +125,7 @@ def test_shares_by_hand():
         ([1, 1, 2], 0.9, 3),
         ([1] * 10, 0.9, 9),
         ([5, 0, 0, 0], 0.1, 4),
+        ([0, 5, 0, 0], 1e-12, 3),
         ([0, 0], 0.5, 0),
     ],
 )
@@ -138,6 +139,17 @@ def test_bad_sensitivities_are_named():
     for wrong in ([], [np.ones((2, 2))], [np.ones(0)]):
         with pytest.raises(ValueError, match=r"`sensitivities` \(shapes .*\) must be arrays over"):
             analysis.relative_sensitivity(wrong)
+    message = "`sensitivities` must be finite and at least 0, which 2 of 5 numbers are not"
+    for wrong in ([np.nan, 1.0, np.inf], [-1.0, 1.0, -np.inf]):
+        with pytest.raises(ValueError, match=message):
+            analysis.value_memory_length([np.ones(2), np.array(wrong)])
+
+
+@pytest.mark.parametrize("step", [TIME, 50, -TIME - 1])
+def test_a_step_that_there_is_not_is_refused(step):
+    net = eqx.filter_eval_shape(network, zoo.spec("gru", hidden=5))
+    with pytest.raises(ValueError, match=rf"`step` \(={step}\) must be in -9 … 8: there are 9"):
+        analysis.value_sensitivity(net, tape(), step=step)
 
 
 @pytest.mark.slow
@@ -336,6 +348,12 @@ def test_sensitivities_are_drawn(tmp_path):
     assert imread(path).shape == (600, 1500, 4)
     with pytest.raises(ValueError, match="must hold at least one agent's"):
         draw_sensitivity({})
+
+
+@pytest.mark.parametrize("length", [0, -3, 1.5])
+def test_a_reward_memory_length_that_is_none(length, unhooked):
+    with pytest.raises(ValueError, match=rf"`reward_memory_length` \(={length}\) must be a whole"):
+        draw_sensitivity({"a": np.ones(3)}, reward_memory_length=length)
 
 
 def test_names_with_signs_of_formulas_are_drawn_as_they_are(tmp_path):

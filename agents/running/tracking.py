@@ -13,6 +13,7 @@ import numpy as np
 from agents.running.events import means_over_seeds
 from agents.running.files import write_whole
 from agents.running.folder import RUN_ID, TRACKED
+from zoo.parts.checks import shown
 
 Tracker = Literal["wandb", "trackio"]
 
@@ -46,14 +47,15 @@ class Tracking:
         """
         if self._tracker is None:
             return
-        kind, identity = _KINDS[self._tracker], _identity(folder)
-        self._folder, name = folder, folder.resolve().name
+        kind, self._folder = _KINDS[self._tracker], folder
 
         def begin() -> None:
-            self._run = kind(self._package, self._project, name, identity, folder, config)
+            sent, name = _said(folder / TRACKED), folder.resolve().name
+            if not (sent or "0").isdecimal():
+                raise ValueError(f"{folder / TRACKED} (={shown(sent)}) is no number of steps")
+            self._sent = int(sent or 0)
+            self._run = kind(self._package, self._project, name, _identity(folder), folder, config)
 
-        if (sent := folder / TRACKED).exists():
-            self._sent = int(sent.read_text() or 0)
         self._surviving(begin)
 
     def write(self, env_steps: int, metrics: Mapping[str, np.ndarray], **shared: float) -> None:
@@ -176,9 +178,16 @@ def _package(name: str) -> Any:
 def _identity(folder: Path) -> str:
     """The run's name among all runs, kept in its folder from the first time on."""
     path = folder / RUN_ID
-    kept = path.read_text().strip() if path.exists() else ""
-    if kept:
+    if kept := _said(path):
         return kept
     made = uuid.uuid4().hex[:12]
     write_whole(path, f"{made}\n".encode())
     return made
+
+
+def _said(path: Path) -> str:
+    """What a file says; nothing where there is none."""
+    try:
+        return path.read_text("utf-8").strip() if path.exists() else ""
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text") from None

@@ -260,6 +260,34 @@ def test_a_tracker_that_fails_is_told_once_and_left(broken, tmp_path, monkeypatc
     assert [call[0] for call in sent] == done
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("tracked_steps", b"abc", r"tracked_steps \(='abc'\) is no number of steps"),
+        ("tracked_steps", b"\xff", "tracked_steps is no text"),
+        ("run_id", b"\xff", "run_id is no text"),
+    ],
+)
+def test_a_damaged_file_of_a_tracker_ends_no_training(name, content, said, tmp_path, monkeypatch):
+    sent = install_tracker(monkeypatch, "wandb")
+    (tmp_path / name).write_bytes(content)
+    tracking = Tracking("wandb", "memories")
+    with pytest.warns(UserWarning, match=f"whose training goes on: ValueError: .*{said}"):
+        tracking.begin(tmp_path, {})
+    tracking.write(100, {"return": numbers(1)})
+    tracking.close()
+    assert not sent
+
+
+def test_a_tracker_goes_on_where_its_steps_are_blank(tmp_path, monkeypatch):
+    sent = install_tracker(monkeypatch, "wandb")
+    (tmp_path / "tracked_steps").write_text("\n")
+    tracking = Tracking("wandb", "memories")
+    tracking.begin(tmp_path, {})
+    tracking.write(100, {"return": numbers(1)})
+    assert [call[0] for call in sent] == ["init", "log"]
+
+
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
 def test_a_tracker_that_is_not_installed_is_named_with_its_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)

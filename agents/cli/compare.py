@@ -43,23 +43,23 @@ class Compare(Command):
         from agents.cli.tables import fitted, interval, table
         from agents.running.curves import learning_curve
         from agents.running.outline import by_environment
-        from agents.running.scalars import RETURNS, default_metric, read_scalars
+        from agents.running.scalars import RETURNS
         from agents.running.statistics import last_known, smooth
 
         check_picture(self.out)
-        folders = named.with_sweeps(self.runs, self.metric)
+        ends = [run for run in (self.gain_from, self.gain_to) if run is not None]
+        if len(ends) == 1:
+            raise ValueError("--gain-from and --gain-to have a meaning only together")
+        found, metric = named.with_sweeps(self.runs, self.metric, ends)
+        folders = [folder for folder, _ in found]
         labels = self.labels or named.labels(folders)
         if not len(set(labels)) == len(labels) == len(folders):
             raise ValueError(
                 f"--labels ({', '.join(labels)}) must be one different name for each of the "
                 f"{len(folders)} runs"
             )
-        ends = [run for run in (self.gain_from, self.gain_to) if run is not None]
-        if len(ends) == 1:
-            raise ValueError("--gain-from and --gain-to have a meaning only together")
         runs = dict(zip(labels, folders, strict=True))
-        scalars = {label: read_scalars(folder) for label, folder in runs.items()}
-        metric = self.metric or default_metric([*scalars.values(), *map(read_scalars, ends)])
+        scalars = {label: values for label, (_, values) in zip(labels, found, strict=True)}
         gains = self._gains(folders, metric)
         options = {"metric": metric, "smoothing": self.smoothing, "title": self.title}
         learning_curve(runs, self.out, **options)

@@ -190,6 +190,23 @@ def test_of_a_sweep_evaluations_are_enough(tmp_path, capsys):
     assert "longest" not in capsys.readouterr().out
 
 
+def test_of_a_sweep_in_progress_runs_without_the_metric_are_left_out(tmp_path, capsys):
+    write_list(tmp_path, {"evaluated": [], "trained": []})
+    for name, cells in (("evaluated", ",0.25"), ("trained", "0.5,")):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        head = "iteration,env_steps,seed,return,evaluation_return"
+        (folder / "scalars.csv").write_text(f"{head}\n1,10,0,{cells}\n")
+    words = ["compare", str(tmp_path), "--out", str(tmp_path / "a.png")]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "final return" in text and "trained" in text and "evaluated" not in text
+    assert main([*words, "--metric", "length"]) == 2
+    assert f"no run of the sweep in {tmp_path} has a value of 'length' yet" in (
+        capsys.readouterr().err.replace("\n", "")
+    )
+
+
 def test_numbers_of_runs_with_long_names_are_not_broken(tmp_path, capsys):
     write_list(tmp_path, {f"memory=average,learning_rate=1e-{i}": [] for i in (4, 5)})
     for i in (4, 5):

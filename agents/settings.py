@@ -56,14 +56,8 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
     name of an unknown choice; and what the dataclass raises.
     """
     annotations = annotations_of(kind)
-    names = [f.name for f in dataclasses.fields(kind)]
-    for name in plain:
-        if name not in names:
-            raise ValueError(
-                f"`{name}` (={shown(plain[name])}) is not a setting of {kind.__name__}, which has: "
-                f"{', '.join(names)}."
-            )
-    missing = [name for name in names if name not in plain]
+    check_names(kind, plain)
+    missing = [f.name for f in dataclasses.fields(kind) if f.name not in plain]
     if missing:  # its default may be another one than where the others were written
         raise ValueError(f"`{missing[0]}`, a setting of {kind.__name__}, is missing.")
 
@@ -81,6 +75,17 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
         return from_plain(by_name[chosen], rest)
 
     return kind(**{name: value(name, given) for name, given in plain.items()})
+
+
+def check_names(kind: type, given: Mapping[str, Any], *, of: str = "") -> None:
+    """Raise `ValueError` for a setting that a dataclass does not have; `of` names who gives it."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    for name, value in given.items():
+        if name not in names:
+            subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
+            raise ValueError(
+                f"{subject} is not a setting of {kind.__name__}, which has: {', '.join(names)}."
+            )
 
 
 def _union(annotation: Any) -> tuple[Any, ...]:

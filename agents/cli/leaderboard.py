@@ -50,6 +50,7 @@ class Leaderboard(CompilingCommand):
 
     def __call__(self, console: Console) -> None:
         from agents.experiments import leaderboard
+        from agents.experiments.leaderboard.board import is_twin
         from agents.experiments.results import RESULTS
         from agents.experiments.runner import check_known
 
@@ -69,8 +70,9 @@ class Leaderboard(CompilingCommand):
             known = leaderboard.read_table()
         board, memories, tasks = leaderboard.BOARD, self.memories, self.tasks
         there = dict.fromkeys(row.environment for row in known.rows)
+        labels = there if self.action == "show" else board.environments
         for task in self.tasks:
-            check_known("tasks", task, there if self.action == "show" else board.environments)
+            check_known("tasks", task, [label for label in labels if not is_twin(label)])
         for memory in self.memories:
             check_known("memories", memory, board.variants)
         if self.action == "show":

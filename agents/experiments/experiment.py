@@ -3,13 +3,15 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from agents.acting import Policy
 from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.experiments.claims import AbstractClaim
 from agents.running.folder import folder_name
+from agents.settings import check_names
+from zoo.annotations import Count, fit_fields, fitted
 
 Settings = Mapping[str, Any]
 Measure = Literal["final", "best", "area"]
@@ -27,11 +29,18 @@ class Scale:
     - `steps`: environment steps of each seed, or of each measurement.
     - `seeds`: seeds of every variant that are reported, or measurements.
     - `tuning_seeds`: others, by which settings are chosen where an experiment tunes any.
+
+    **Raises:**
+
+    `TypeError` or `ValueError` for one that is not a whole number of at least 1.
     """
 
-    steps: int
-    seeds: int
-    tuning_seeds: int = 2
+    steps: Count
+    seeds: Count
+    tuning_seeds: Count = 2
+
+    def __post_init__(self):
+        fit_fields(self)
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,10 @@ class Experiment:
     The settings of a run are those of `base`, of the environment and of the variant, the later ones
     first. Where `tune` names settings, every variant is first trained with each of their values, on
     seeds of their own; the best in `measure`, averaged over environments, is then trained anew.
+
+    **Raises:**
+
+    `TypeError` or `ValueError` for a field that is not of its kind, or names what there is not.
     """
 
     name: str
@@ -97,16 +110,11 @@ class Experiment:
     """What differs from the source."""
 
     def __post_init__(self):
-        for name, kinds in (("kind", Kind), ("measure", Measure)):
-            if getattr(self, name) not in get_args(kinds):
-                raise ValueError(
-                    f"`{name}` (={getattr(self, name)!r}) of {self.name!r} must be one of "
-                    f"{', '.join(get_args(kinds))}."
-                )
+        fit_fields(self)
         for name in ("environments", "variants"):
             self._check_labels(name, list(getattr(self, name)))
         for name, values in self.tune.items():
-            if not values:
+            if not fitted("tune", values, Sequence, of=name):
                 raise ValueError(f"`tune` of {self.name!r} has no value for {name!r}.")
         for claim in self.claims:
             self._check_known("claims", claim.variants, self.variants)
@@ -128,6 +136,10 @@ class Experiment:
             raise ValueError(f"`{field}` of {self.name!r} must have one at least.")
         folders: dict[str, str] = {}
         for label in labels:
+            if not folder_name(label).strip("."):
+                raise ValueError(
+                    f"`{field}` of {self.name!r} have {label!r}, which no folder can be called."
+                )
             other = folders.setdefault(folder_name(label), label)
             if other != label:
                 raise ValueError(
@@ -144,9 +156,16 @@ class Experiment:
                 )
 
     def agent(self, environment: str, variant: str, tuned: Settings) -> AbstractAgent:
-        """Return the agent of one run."""
+        """Return the agent of one run.
+
+        **Raises:**
+
+        `ValueError` for a setting that the agent does not have, and what the agent raises.
+        """
         merged = {**self.base, **self.environments[environment], **self.variants[variant], **tuned}
-        return agent_class(merged.pop("algorithm", self.algorithm))(**merged)
+        kind = agent_class(merged.pop("algorithm", self.algorithm))
+        check_names(kind, merged, of=variant)
+        return kind(**merged)
 
     def candidates(self) -> Iterator[dict[str, Any]]:
         """Return every combination of the settings that are tuned; one that is empty without."""

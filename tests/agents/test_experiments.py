@@ -114,8 +114,17 @@ def test_a_run_that_is_not_whole_makes_no_rows(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "trainng"}, r"`kind` \(='trainng'\) of 'tiny' must be one of training, cost"),
-        ({"measure": "fnal"}, r"`measure` \(='fnal'\) of 'tiny' must be one of final, best, area"),
+        ({"kind": "trainng"}, r"`kind` \(='trainng'\) must be one of training, cost"),
+        ({"measure": "fnal"}, r"`measure` \(='fnal'\) must be one of final, best, area"),
+        ({"environments": ["long"]}, r"`environments` \(=\['long'\]\) must be a Mapping"),
+        ({"tune": {"rate": 1e-3}}, r"`tune` \(=0.001\) of 'rate' must be a list"),
+        ({"tune": {"rate": "abc"}}, r"`tune` \(='abc'\) of 'rate' must be a list"),
+        ({"claims": TINY.claims[0]}, r"`claims` \(=Better\(.*\) must be a list"),
+        (
+            {"variants": {"..": {}}},
+            r"`variants` of 'tiny' have '\.\.', which no folder can be",
+        ),
+        ({"environments": {"": {}}}, "`environments` of 'tiny' have '', which no folder"),
         ({"tune": {"discount": ()}}, "`tune` of 'tiny' has no value for 'discount'"),
         ({"environments": {}}, "`environments` of 'tiny' must have one at least"),
         (
@@ -125,13 +134,13 @@ def test_a_run_that_is_not_whole_makes_no_rows(tmp_path):
     ],
 )
 def test_what_is_wrong_with_an_experiment_is_named(change, message, unhooked):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         dataclasses.replace(TINY, **change)
 
 
 def test_settings_that_are_wrong_are_told_before_anything_is_trained(tmp_path):
     wrong = {"one": {}, "two": {"discont": 0.5}}
-    with pytest.raises(TypeError, match="discont"):
+    with pytest.raises(ValueError, match=r"`discont` \(=0.5\) of 'two' is not a setting of Tabu"):
         experiments.run(dataclasses.replace(TINY, variants=wrong, claims=()), tmp_path)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match=r"`metric` \(='retrun'\) must be one of .*return"):
@@ -309,6 +318,13 @@ def test_what_cannot_be_judged_is_refused():
         dataclasses.replace(TINY, scales={"small": Scale(1, 1)})
     with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*Did you mean staleness"):
         experiments.load("stalenes")
+
+
+def test_a_scale_is_of_whole_numbers(unhooked):
+    with pytest.raises(ValueError, match=r"`seeds` \(=0\) must be a whole number of at least 1"):
+        Scale(10, 0)
+    with pytest.raises(TypeError, match=r"`steps` \(='1e3'\) must be a whole number"):
+        Scale("1e3", 2)
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from agents.experiments.leaderboard.table import Curve, thinned, write_table
 from agents.learning import RTRL
 from tests.agents.test_experiments import TINY
 
+FIRST = "RepeatPreviousEasy"
 SMALL = dataclasses.replace(TINY, tune={}, claims=())
 
 
@@ -198,7 +199,7 @@ def test_a_stranger_has_everybodys_settings():
     board = entrant(BOARD, "mine", memory, RTRL(4))
     mine, other = (board.agent("RepeatFirstEasy", name, {}) for name in ("mine", "gru"))
     assert dataclasses.replace(mine, memory=other.memory, gradient=other.gradient) == other
-    for label in ("gru", " ", "a\nb"):
+    for label in ("gru", " ", "a\nb", ".", ".."):
         with pytest.raises(ValueError, match=r"`label` \(="):
             entrant(BOARD, label, memory, RTRL(4))
 
@@ -219,7 +220,8 @@ def test_a_label_is_of_one_memory(tmp_path):
 
 
 def test_the_command_shows_and_refuses(tmp_path, capsys):
-    write_table(tmp_path, table({("a", "mlp"): (0.0, 0.1, 0.2), ("a", "x"): (1.0, 1.0, 1.0)}))
+    scores = dict.fromkeys([("a", "mlp"), (twin("a"), "mlp")], (0.0, 0.1, 0.2))
+    write_table(tmp_path, table(scores | {("a", "x"): (1.0, 1.0, 1.0)}))
     write_table(tmp_path / "empty", Table())
     assert main(["leaderboard", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
@@ -236,6 +238,8 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
         (["show", "--hidden", "32"], "--hidden has no meaning with `show`"),
         (["run", "--gradient", "rtrl"], "--gradient has no meaning with `run`"),
         (["show", "--out", str(tmp_path), "--tasks", "b"], "--tasks (='b') must be one of a"),
+        (["run", "--tasks", twin(FIRST)], f"--tasks (='{twin(FIRST)}') must be one of {FIRST}, "),
+        (["show", "--out", str(tmp_path), "--tasks", twin("a")], "must be one of a.\n"),
         (["run", "--memories", "lstn"], "--memories (='lstn') must be one of"),
         (["run", "--label", "a"], "--label has no meaning with `run`"),
         (["show", "--scale", "nope"], "--scale (='nope') must be one of"),

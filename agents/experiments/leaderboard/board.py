@@ -101,9 +101,9 @@ def entrant(board: Experiment, label: str, memory: zoo.Spec, gradient: Gradient)
 
     **Raises:**
 
-    `ValueError` for a label that is taken, or that would not stand in a table.
+    `ValueError` for a label that is taken, or that would not stand in a table or name a folder.
     """
-    if not label.isprintable() or not label.strip():
+    if not label.isprintable() or not label.strip(" ."):
         raise ValueError(f"`label` (={label!r}) must be words.")
     if label in board.variants:
         raise ValueError(f"`label` (={label!r}) must be a new one: the board has it.")

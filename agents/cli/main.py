@@ -87,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
         message = in_flags(str(error), command)
-        if _UNKNOWN.search(str(error)) and not told.imports:
+        named = not isinstance(command, Experiment)  # which no module registers
+        if named and _UNKNOWN.search(str(error)) and not told.imports:
             message += " One of your own is known once its module is: --import MODULE."
         errors.print(message, style="bold red", markup=False, highlight=False)
         return 1 if isinstance(error, RunsFailed) else 2

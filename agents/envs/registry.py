@@ -122,8 +122,8 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
         return make(env, **options)
     if isinstance(env, Mapping) and OBJECT in env:
         raise ValueError(
-            f"`env` was an environment object ({env[OBJECT]}), which cannot be made from its "
-            "description: give the object again as `env`."
+            f"the environment was an object ({env[OBJECT]}), which cannot be made from its "
+            "description: give it again in a program, as in agents.load_policy(folder, env=…)."
         )
     pair = env if isinstance(env, tuple) and len(env) == 2 else (env, None)
     made, params = pair

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import sys
+from pathlib import Path
 
 import jax
 import pytest
@@ -17,8 +18,9 @@ from agents.algorithms import agent_class
 from agents.cli import main
 from agents.cli.main import parse_command
 from agents.cli.options import field_docs, make_agent
+from agents.cli.play import Play
 from agents.cli.train import agent_of
-from agents.cli.words import parse_count, parse_seed
+from agents.cli.words import in_flags, parse_count, parse_seed
 from tests.agents.tasks import SMALL_TRAINING
 from zoo.options import parse_options
 
@@ -222,7 +224,9 @@ def test_compare_takes_seeds_as_they_are_known(tmp_path, capsys):
         ("compare {run} --out {run}/b/a.png", "--out (={run}/b/a.png) must be in a folder that"),
         ("compare {run} {run} --labels x x y", "--labels (x, x, y) must be one different name"),
         ("analyze {run} --out {run}/b/a.png", "--out (={run}/b/a.png) must be in a folder that"),
-        ("analyze {run} --reward-memory-length 0", "--reward-memory-length (=0) must be at least"),
+        ("analyze {run} --reward-memory-length 0", "--reward-memory-length (=0) must be a whole"),
+        ("analyze {run} --reward-memory-length -3", "--reward-memory-length (=-3) must be a whol"),
+        ("compare {run} {run}", "{run} is given twice"),
         ("experiment nosuch", "`name` (='nosuch') must be one of"),
         ("train --env t_maze --out {run} --memory-options hidden=3", "`hidden` (=3) is not an opt"),
         ("train --out {run} --env RepeatFirst --env-options seed=3", "Unknown option `seed` (=3)"),
@@ -233,6 +237,18 @@ def test_words_that_cannot_be_used_are_named_as_they_were_typed(words, message, 
     assert main(words.format(run=tmp_path).split()) == 2
     told = " ".join(capsys.readouterr().err.replace("\n", "").split())
     assert message.format(run=tmp_path).replace(" ", "") in told.replace(" ", "")
+
+
+def test_no_module_is_said_to_bring_an_experiment(capsys):
+    for words in (["experiment", "nosuch"], ["play", "--env", "nosuch", "--out", "a.gif"]):
+        assert main(words) == 2
+        assert ("--import" in capsys.readouterr().err) == (words[0] == "play")
+
+
+def test_an_environment_object_is_asked_for_in_a_program():
+    with pytest.raises(ValueError, match=r"give it again in a program, as in .*env=…") as refused:
+        agents.envs.resolve({"object": "mine.Cards"})
+    assert in_flags(str(refused.value), Play(out=Path("a.gif"))) == str(refused.value)
 
 
 GAIN_RUNS = {

@@ -119,7 +119,7 @@ def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_pat
     ):
         other = dataclasses.replace(agent, env=(env, params.replace(max_steps_in_episode=5)))
         agents.train(other, steps=96, out=tmp_path / "parts", resume=True, **options)
-    with pytest.raises(ValueError, match=r"`env` was an environment object .* give the object ag"):
+    with pytest.raises(ValueError, match=r"the environment was an object .* give it again in a"):
         agents.load_policy(tmp_path / "whole")
     policy = agents.load_policy(tmp_path / "whole", env=pair)
     _, action = policy.act(policy.init_state(), np.int32(5), True, key=jax.random.key(0))

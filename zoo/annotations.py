@@ -41,6 +41,9 @@ NonNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A number in [0, 1]."""
 
+Fraction = Annotated[float, Interval(gt=0, lt=1)]
+"""A number above 0 and below 1."""
+
 StepSize = Annotated[float, Interval(gt=0, le=1)]
 """A number above 0 and at most 1."""
 

@@ -26,6 +26,7 @@ from agents.running.curves import (
     style_axes,
     write_figure,
 )
+from agents.settings import check_kind
 from zoo.parts.checks import check_sizes
 
 _TRAINING = "time of the training"
@@ -52,9 +53,11 @@ def draw_sensitivity(
 
     **Raises:**
 
-    `ValueError` where there is nothing to draw, or for a length that is none; and see
-    `relative_sensitivity`.
+    `ValueError` where there is nothing to draw, or for a length that is none; `TypeError` where
+    there are no labels; and see `value_memory_length`.
     """
+    labeled = "a dictionary, by label those of an agent's episodes"
+    check_kind(Mapping, labeled, sensitivities=sensitivities)
     if not sensitivities:
         raise ValueError("`sensitivities` (={}) must hold at least one agent's.")
     if reward_memory_length is not None:
@@ -84,7 +87,7 @@ def draw_sensitivity(
 
 
 def draw_traces(
-    cells: Sequence[zoo.AbstractMemory],
+    cells: zoo.AbstractMemory | Sequence[zoo.AbstractMemory],
     path: str | Path | None = None,
     *,
     steps: Sequence[float | int] | None = None,
@@ -95,7 +98,7 @@ def draw_traces(
 
     **Arguments:**
 
-    - `cells`: the same `zoo.FFM` at several times of the training, or at one.
+    - `cells`: one `zoo.FFM`, or the same at several times of the training.
     - `path`, `title`: see `draw_sensitivity`.
     - `steps`: the times, in environment steps; by default their numbers.
     - `beta`: see `trace_durability`.
@@ -108,6 +111,7 @@ def draw_traces(
 
     `ValueError` where there is nothing to draw or `steps` has another length.
     """
+    cells = [cells] if isinstance(cells, zoo.AbstractMemory) else cells
     times, name = _times(cells, steps, "cells")
     figure = new_figure(10.0, 4.0)
     shown = (
@@ -149,8 +153,11 @@ def draw_eigenvalues(
 
     **Raises:**
 
-    `ValueError` where there is nothing to draw or `steps` has another length.
+    `ValueError` where there is nothing to draw, `values` has another shape or `steps` another
+    length.
     """
+    if np.ndim(values) not in (1, 2):
+        raise ValueError(f"`values` (shape {np.shape(values)}) must be [n] or [times, n].")
     values = np.atleast_2d(values)
     times, name = _times(values, steps, "values")
     figure = new_figure(6.0, 5.0)

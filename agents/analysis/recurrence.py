@@ -11,6 +11,8 @@ from jaxtyping import Float
 
 import zoo
 from rtrl.dense import from_real_vector, to_real_vector
+from zoo.annotations import Fraction, fitted
+from zoo.memory import named
 from zoo.parts.checks import shown
 
 
@@ -31,12 +33,11 @@ def trace_durability(
 
     **Raises:**
 
-    `ValueError` for a `beta` outside (0, 1); `TypeError` for another cell.
+    `ValueError` for a `beta` outside (0, 1); `TypeError` for what is no number, or another cell.
 
     Source: *Reinforcement Learning with Fast and Forgetful Memory*, Morad et al. (2023), figure 6.
     """
-    if not 0 < beta < 1:
-        raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
+    beta = fitted("beta", beta, Fraction)
     return _of_each(cells, lambda cell: cell.trace_durability(beta))
 
 
@@ -99,7 +100,8 @@ def eigenvalues(
 
     **Raises:**
 
-    `TypeError` for what is no memory, `ValueError` for several of different sizes.
+    `TypeError` for what is no memory; `ValueError` for several of different sizes, a `state` or an
+    `x` that is none of theirs, and a recurrence that is not finite there.
 
     Source: *Real-Time Recurrent Learning using Trace Units in Reinforcement Learning*, Elelimy et
     al. (2024), appendix A.3.
@@ -117,16 +119,26 @@ def eigenvalues(
 
 def _eigenvalues(memory, state, x):
     state = memory.init_state() if state is None else state
-    x = jnp.zeros(memory.inputs) if x is None else x
+    x = memory.check_input(jnp.zeros(memory.inputs) if x is None else x)
+    memory.check_state(state)
+    found = np.asarray(_recurrence(memory, state, x))
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"`memories` (with a {named(memory)}) must have a finite recurrence at `state` and `x`."
+        )
+    return (np.linalg.eigvals(found) if found.ndim == 2 else found) + 0j
+
+
+def _recurrence(memory, state, x):
+    """The eigenvalues, or the Jacobian that has them."""
     if not any(jnp.issubdtype(jnp.result_type(h), jnp.inexact) for h in jax.tree.leaves(state)):
-        return _complex(jnp.zeros(0))  # a count of steps, or nothing
+        return jnp.zeros(0)  # a count of steps, or nothing
     if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
-        return _complex(memory.coefficients(x)[0])
+        return memory.coefficients(x)[0].ravel()
     if isinstance(memory, zoo.AbstractTwoAxisCell):
         a, b = memory.coefficients(memory.recurrence_parameters(), x[None])
-        return _complex(jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]))
-
-    return _complex(np.linalg.eigvals(np.asarray(_jacobian(memory, state, x))))
+        return jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]).ravel()
+    return _jacobian(memory, state, x)
 
 
 @eqx.filter_jit
@@ -140,7 +152,3 @@ def _jacobian(memory, state, x):
         return to_real_vector(eqx.filter(end, eqx.is_inexact_array))
 
     return jax.jacobian(step)(to_real_vector(floating))
-
-
-def _complex(values):
-    return np.asarray(values).ravel() + 0j

@@ -15,6 +15,7 @@ from agents.envs import episode_steps
 from agents.networks import Inputs, Recurrent
 from agents.networks.recurrent import Separate
 from agents.networks.spaces import width
+from zoo.annotations import Count, Fraction, checked, fitted
 
 _MOST_STEPS = 100_000
 
@@ -73,12 +74,13 @@ def value_sensitivity(
     return jnp.linalg.norm(jax.grad(value)(numbers[:, :size]), axis=1)
 
 
+@checked
 def episode_sensitivities(
     actor: Actor,
     policy: Policy,
     *,
-    episodes: int,
-    max_steps: int | None = None,
+    episodes: Count,
+    max_steps: Count | None = None,
     greedy: bool = True,
     key: Array,
 ) -> list[np.ndarray]:
@@ -101,7 +103,8 @@ def episode_sensitivities(
     **Raises:**
 
     `ValueError` when `episodes` or `max_steps` is less than 1, or `max_steps` is missing where
-    episodes may be longer; `TypeError` for the policy of an agent without a value.
+    episodes may be longer; `TypeError` for the policy of an agent without a value, or an argument
+    of another kind.
     """
     if not isinstance(policy.behavior, ByPolicy | ByValues):
         raise TypeError(
@@ -109,9 +112,6 @@ def episode_sensitivities(
             "value, such as agents.PPO or agents.DQN."
         )
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
-    for name, count in (("episodes", episodes), ("max_steps", limit)):
-        if count < 1:
-            raise ValueError(f"`{name}` (={count}) must be at least 1.")
     if max_steps is None and limit > _MOST_STEPS:
         raise ValueError(
             f"`max_steps` (=None) must be given: an episode may have {limit:,} steps, and no more "
@@ -196,12 +196,12 @@ def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> 
 
     **Raises:**
 
-    `ValueError` for a fraction outside (0, 1); and see `relative_sensitivity`.
+    `ValueError` for a fraction outside (0, 1), `TypeError` for what is no number; and see
+    `relative_sensitivity`.
 
     Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024).
     """
-    if not 0 < fraction < 1:
-        raise ValueError(f"`fraction` (={fraction}) must be between 0 and 1.")
+    fraction = fitted("fraction", fraction, Fraction)
     curve = cumulative_sensitivity(sensitivities)
     # Shares of equal size add up to the fraction but for rounding.
     return int(np.argmax(curve >= fraction * (1 - 1e-9))) if curve[-1] else 0

@@ -134,7 +134,7 @@ def test_value_memory_length_by_hand(values, fraction, expected):
 
 
 def test_bad_sensitivities_are_named():
-    with pytest.raises(ValueError, match=r"`fraction` \(=1.0\) must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"`fraction` \(=1.0\) must be above 0 and below 1"):
         analysis.value_memory_length(np.ones(3), 1.0)
     for wrong in ([], [np.ones((2, 2))], [np.ones(0)]):
         with pytest.raises(ValueError, match=r"`sensitivities` \(shapes .*\) must be arrays over"):
@@ -193,7 +193,7 @@ def test_episodes_are_played_to_their_end(float32):
     assert all(7 < n < 50 for n in lengths) and len(set(lengths)) > 1
     for values in episodes:  # without a memory, only the last observation counts
         assert values[-1] > 0 and not values[:-1].any()
-    with pytest.raises(ValueError, match=r"`max_steps` \(=0\) must be at least 1"):
+    with pytest.raises(ValueError, match=r"`max_steps` \(=0\) must be a whole number of at"):
         analysis.episode_sensitivities(actor, policy, episodes=3, max_steps=0, key=key)
 
     env, params = envs.make("trace_conditioning")
@@ -255,8 +255,68 @@ def test_other_cells_have_no_traces(unhooked):
         ValueError, match=r"`memories` \(with 2, 3 eigenvalues\) must be the same one"
     ):
         analysis.eigenvalues([zoo.get("rtu", hidden=n) for n in (2, 3)])
-    with pytest.raises(ValueError, match=r"`beta` \(=1.0\) must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"`beta` \(=1.0\) must be above 0 and below 1"):
         analysis.trace_durability(zoo.get("ffm", hidden=2), beta=1.0)
+
+
+WRONG = {
+    "beta": (
+        lambda cell: analysis.trace_durability(cell, "a"),
+        r"`beta` \(='a'\) must be a number",
+    ),
+    "fraction": (
+        lambda _: analysis.value_memory_length(np.ones(3), "a"),
+        r"`fraction` \(='a'\) must be a number",
+    ),
+    "state": (
+        lambda cell: analysis.eigenvalues(cell, state=np.zeros(7)),
+        r"`state` \(=float64\[7\]\) must be like",
+    ),
+    "x": (
+        lambda cell: analysis.eigenvalues(cell, x=np.zeros(7)),
+        r"`x` \(shape \(7,\)\) must have the shape \(3,\) for ",
+    ),
+    "axes": (
+        lambda _: draw_eigenvalues(np.zeros((2, 3, 4))),
+        r"`values` \(shape \(2, 3, 4\)\) must be \[n\] or \[times, n\]",
+    ),
+    "labels": (
+        lambda _: draw_sensitivity([np.ones(3)]),
+        r"`sensitivities` \(=\[array.*\) must be a dictionary, by label",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_analyzed_is_named(name, unhooked):
+    call, message = WRONG[name]
+    cell = zoo.get("linear_rnn", hidden=2, inputs=3)
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(cell)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"episodes": 1.5}, r"`episodes` \(=1.5\) must be a whole number"),
+        ({"max_steps": 2.5}, r"`max_steps` \(=2.5\) must be a whole number or None"),
+        ({"key": 0}, r"`key` \(=0\) must be a"),
+    ],
+)
+def test_what_no_episodes_are_played_with_is_named(given, message, unhooked):
+    env, params = envs.make("t_maze")
+    space = env.observation_space(params)
+    policy = Policy(ByPolicy(None), space, env.action_space(params))
+    options = {"episodes": 1, "key": jax.random.key(0)} | given
+    with pytest.raises(TypeError, match=message):
+        analysis.episode_sensitivities(Actor(env, params), policy, **options)
+
+
+def test_a_recurrence_that_is_not_finite_is_refused():
+    cell = zoo.get("linear_rnn", hidden=2, inputs=2)
+    broken = jax.tree.map(lambda leaf: np.full(leaf.shape, np.nan), cell)
+    with pytest.raises(ValueError, match=r"\(with a .*hidden=2\)\) must have a finite recurrence"):
+        analysis.eigenvalues(broken)
 
 
 # Eigenvalues
@@ -376,7 +436,7 @@ def test_traces_are_drawn(tmp_path):
         durability.get_lines()[2].get_ydata(), analysis.trace_durability(cells)[:, 2]
     )
     assert durability.get_xlabel() == "environment steps"
-    assert draw_traces(cells[:1]).axes[0].get_lines()[0].get_marker() == "o"
+    assert draw_traces(cells[0]).axes[0].get_lines()[0].get_marker() == "o"
     with pytest.raises(ValueError, match=r"`steps` \(1 of them\) must be as many as `cells` \(2\)"):
         draw_traces(cells, steps=[0])
     with pytest.raises(ValueError, match=r"`cells` \(=\[\]\) must hold at least one"):

@@ -1,6 +1,7 @@
 """One number for many runs, with an interval: what to report of several tasks and few seeds.
 
-Scores have the shape `[runs, tasks]`: a row for each seed, a column for each task.
+Scores have the shape `[runs, tasks]`: a row for each seed, a column for each task. `ValueError`
+says where there are none, or they are not numbers.
 
 Source: Agarwal et al. (2021), *Deep Reinforcement Learning at the Edge of the Statistical
 Precipice*, sections 4.1 to 4.3, written from its definitions.
@@ -12,18 +13,20 @@ from typing import Any
 import numpy as np
 
 from agents.running.statistics import CONFIDENCE
+from zoo.annotations import Count, Fraction, Seed, checked
+from zoo.parts.checks import shown
 
-Aggregate = Callable[..., float]
+Aggregate = Callable[..., Any]
 
 
 def mean(scores: np.ndarray) -> float:
     """Return the mean over runs and tasks."""
-    return float(np.mean(scores))
+    return float(np.mean(_numbers(scores)))
 
 
 def median(scores: np.ndarray) -> float:
     """Return the median over tasks of the mean over runs."""
-    return float(np.median(np.mean(scores, axis=0)))
+    return float(np.median(np.mean(_table(scores), axis=0)))
 
 
 def iqm(scores: np.ndarray) -> float:
@@ -31,7 +34,7 @@ def iqm(scores: np.ndarray) -> float:
 
     A quarter of the runs is left out at each end, rounded down to whole runs. NaN where one is.
     """
-    ordered = np.sort(np.ravel(scores))
+    ordered = np.sort(np.ravel(_numbers(scores)))
     if np.isnan(ordered).any():  # sorted, it would be the best
         return float("nan")
     cut = len(ordered) // 4
@@ -48,7 +51,7 @@ OF_SEEDS: dict[str, Callable[[np.ndarray], Any]] = {
 
 def optimality_gap(scores: np.ndarray, best: float = 1.0) -> float:
     """Return by how much runs fall short of `best`, on average; what is above counts as `best`."""
-    return float(np.mean(best - np.minimum(scores, best)))
+    return float(np.mean(best - np.minimum(_numbers(scores), best)))
 
 
 def probability_of_improvement(scores: np.ndarray, than: np.ndarray) -> float:
@@ -64,29 +67,54 @@ def probability_of_improvement(scores: np.ndarray, than: np.ndarray) -> float:
 
     `ValueError` for another number of tasks.
     """
-    if np.shape(scores)[1:] != np.shape(than)[1:]:
+    one, other = _table(scores), _table(than, "than")
+    if one.shape[1:] != other.shape[1:]:
         raise ValueError(
-            f"`scores` (shape {np.shape(scores)}) and `than` (shape {np.shape(than)}) must be of "
-            "the same tasks."
+            f"`scores` (shape {one.shape}) and `than` (shape {other.shape}) must be of the same "
+            "tasks."
         )
-    difference = scores[:, None] - than[None]
-    if np.isnan(difference).any():
+    if np.isnan(one).any() or np.isnan(other).any():
         return float("nan")
-    return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
+    one = one[:, None]
+    return float(np.mean((one > other) + 0.5 * (one == other)))
 
 
 def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return for each threshold the share of runs, over all tasks, that are above it."""
-    return np.mean(np.ravel(scores)[:, None] > thresholds[None], axis=0)
+    """Return for each threshold the share of runs, over all tasks, that are above it.
+
+    NaN where a score is.
+    """
+    found, thresholds = np.ravel(_numbers(scores)), _numbers(thresholds, "thresholds")
+    if np.isnan(found).any():
+        return np.full(thresholds.shape, np.nan)
+    return np.mean(found[:, None] > thresholds[None], axis=0)
 
 
+def _numbers(scores: Any, name: str = "scores") -> np.ndarray:
+    try:
+        found = np.asarray(scores, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` (={shown(scores)}) must be an array of numbers.") from None
+    if not found.size:
+        raise ValueError(f"`{name}` (shape {found.shape}) must be at least one number.")
+    return found
+
+
+def _table(scores: Any, name: str = "scores") -> np.ndarray:
+    found = _numbers(scores, name)
+    if found.ndim != 2:
+        raise ValueError(f"`{name}` (shape {found.shape}) must be [runs, tasks].")
+    return found
+
+
+@checked
 def bootstrap(
     aggregate: Aggregate,
     *scores: np.ndarray,
-    samples: int = 2000,
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
-) -> tuple[float, float, float]:
+    samples: Count = 2000,
+    confidence: Fraction = CONFIDENCE,
+    seed: Seed = 0,
+) -> tuple[Any, Any, Any]:
     """Compute an aggregate with its stratified bootstrap interval.
 
     Runs are drawn anew, with replacement, for each task apart. The interval lies between the
@@ -94,7 +122,8 @@ def bootstrap(
 
     **Arguments:**
 
-    - `aggregate`: a function of the scores, such as `iqm` or `probability_of_improvement`.
+    - `aggregate`: a function of the scores, such as `iqm` or `probability_of_improvement`; of
+      several numbers, such as those of `performance_profile`, each has an interval of its own.
     - `scores`: one array for each of its arguments, `[runs, tasks]`.
     - `samples`: how often runs are drawn.
     - `confidence`: the share of samples inside the interval.
@@ -102,16 +131,17 @@ def bootstrap(
 
     **Returns:**
 
-    `(value, low, high)`.
+    `(value, low, high)`: numbers, or arrays where the aggregate is one.
 
     **Raises:**
 
-    `ValueError` for scores that are not `[runs, tasks]`, or not all finite.
+    `ValueError` for scores that are not `[runs, tasks]`, or not all finite, and where there are
+    none; `TypeError` or `ValueError` for another argument that breaks its rule.
     """
-    arrays = [np.asarray(x, float) for x in scores]
+    if not scores:
+        raise ValueError("`scores` must be given: one array for each argument of `aggregate`.")
+    arrays = [_table(x) for x in scores]
     for x in arrays:
-        if x.ndim != 2 or not x.size:
-            raise ValueError(f"`scores` (shape {x.shape}) must be [runs, tasks], neither of them 0")
         if not np.isfinite(x).all():
             bad = np.count_nonzero(~np.isfinite(x))
             raise ValueError(f"`scores` must be finite, which {bad} of {x.size} are not")
@@ -125,5 +155,6 @@ def bootstrap(
     ]
     values = [aggregate(*sample) for sample in zip(*drawn, strict=True)]
     tail = 50 * (1 - confidence)
-    low, high = np.percentile(values, [tail, 100 - tail])
-    return aggregate(*arrays), float(low), float(high)
+    ends = np.percentile(values, [tail, 100 - tail], axis=0)
+    low, high = ends.tolist() if ends.ndim == 1 else ends
+    return aggregate(*arrays), low, high

@@ -45,8 +45,53 @@ def test_what_is_no_number_is_not_taken_for_one():
     ones = np.ones((3, 1))
     assert np.isnan(iqm(np.array([1.0, 2.0, 3.0, np.nan])))
     assert np.isnan(probability_of_improvement(ones, np.full((3, 1), np.nan)))
+    assert np.isnan(performance_profile(np.array([[1.0], [np.nan]]), np.zeros(2))).all()
     with pytest.raises(ValueError, match=r"`scores` \(shape \(3, 4\)\) and `than` \(shape \(3, 1"):
         probability_of_improvement(np.ones((3, 4)), ones)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (np.uint8(1), np.uint8(2), 0.0),
+        (True, False, 1.0),
+        (-np.inf, -np.inf, 0.5),
+        (np.inf, np.inf, 0.5),
+    ],
+)
+def test_scores_are_compared_and_not_subtracted(one, other, expected):
+    assert probability_of_improvement(np.array([[one]]), np.array([[other]])) == expected
+
+
+def test_numbers_of_python_are_scores(unhooked):
+    assert probability_of_improvement([[1, 2]], [[0, 2]]) == 0.75
+    np.testing.assert_array_equal(performance_profile([[1, 2]], [0, 1]), [1, 0.5])
+
+
+def test_each_threshold_has_an_interval_of_its_own():
+    thresholds = np.array([0.1, 1.0])
+    value, low, high = bootstrap(lambda x: performance_profile(x, thresholds), SCORES)
+    for number, threshold in enumerate(thresholds):
+        alone = bootstrap(lambda x, t=threshold: float(np.mean(x > t)), SCORES)
+        assert (value[number], low[number], high[number]) == alone
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap(mean, SCORES, samples=0), r"`samples` \(=0\) must be a whole number of"),
+        (lambda: bootstrap(mean, SCORES, confidence=95), r"`confidence` \(=95\) must be above 0 a"),
+        (lambda: bootstrap(mean, SCORES, seed=-1), r"`seed` \(=-1\) must be a whole number from 0"),
+        (lambda: bootstrap(mean), "`scores` must be given"),
+        (lambda: mean(np.ones((0, 2))), r"`scores` \(shape \(0, 2\)\) must be at least one"),
+        (lambda: iqm("abc"), r"`scores` \(='abc'\) must be an array of numbers"),
+        (lambda: optimality_gap([]), r"`scores` \(shape \(0,\)\) must be at least one number"),
+        (lambda: median(np.ones(3)), r"`scores` \(shape \(3,\)\) must be \[runs, tasks\]"),
+    ],
+)
+def test_what_cannot_be_aggregated_is_named(call, message, unhooked):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_the_interval_of_a_mean_is_as_wide_as_its_error_and_of_each_task_apart():

@@ -148,7 +148,7 @@ COMMANDS = [
     ("compare {file}", "holds no run: there is no scalars.csv"),
     ("compare {csv}", "scalars.csv is damaged in line 3: 'loss' (='?') is no number"),
     ("compare {run} --metric reward --out {new}.png", "metric 'reward' is not logged"),
-    ("compare {run} {run} --out {new}.png", "must be one different name for each of the 2"),
+    ("compare {run} {run} --out {new}.png", "run is given twice"),
     ("compare {run} --out {new}/a/b.png", "must be in a folder that exists"),
     ("compare {run} --out {new}.xyz", "must end in .png, .pdf, .svg"),
     ("analyze {run} --out {new}.txt", "must end in .png, .pdf, .svg"),

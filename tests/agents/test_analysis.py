@@ -313,7 +313,7 @@ def test_what_no_episodes_are_played_with_is_named(given, message, unhooked):
 
 
 def test_a_recurrence_that_is_not_finite_is_refused():
-    cell = zoo.get("linear_rnn", hidden=2, inputs=2)
+    cell = eqx.filter_eval_shape(zoo.LinearRNN, 2, 2, key=jax.random.key(0))
     broken = jax.tree.map(lambda leaf: np.full(leaf.shape, np.nan), cell)
     with pytest.raises(ValueError, match=r"\(with a .*hidden=2\)\) must have a finite recurrence"):
         analysis.eigenvalues(broken)
@@ -371,13 +371,28 @@ def test_a_count_of_steps_has_no_eigenvalues():
         assert analysis.eigenvalues(zoo.get(name, hidden=3)).shape == (0,)
 
 
-def test_a_count_of_steps_beside_other_numbers_has_no_eigenvalue(unhooked):
-    cell = zoo.get("shm", hidden=2, inputs=2)
-    matrix, steps = cell.init_state()
-    x, step = np.array([0.5, -0.3]), jax.jit(lambda h: cell.step((h, steps), x)[0][0])
-    scaled = step(np.ones(matrix.shape)) - step(np.zeros(matrix.shape))  # entry by entry
+def test_a_count_of_steps_beside_other_numbers_has_no_eigenvalue():
+    """Without parameters the stable Hadamard memory keeps its four numbers as they are."""
+    cell = eqx.filter_eval_shape(zoo.get, "shm", hidden=2, inputs=2)
+    cell = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), cell)
+    np.testing.assert_array_equal(analysis.eigenvalues(cell), np.ones(4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("shm", {}), ("transformer", {"window": 3}), ("gtrxl", {"window": 3}), ("tcn", {"blocks": 2})],
+)
+def test_eigenvalues_of_what_counts_steps_are_those_of_the_rest(name, options):
+    cell = eqx.filter_jit(lambda: zoo.get(name, hidden=2, inputs=2, **options))()
+    (start, steps), x = cell.init_state(), jnp.array([0.5, -0.3])
+
+    def step(numbers):
+        return cell.step((numbers.reshape(start.shape), steps), x)[0][0].ravel()
+
+    expected = np.linalg.eigvals(jax.jit(jax.jacfwd(step))(jnp.zeros(start.size)))
     got = analysis.eigenvalues(cell, x=x)
-    np.testing.assert_allclose(_sorted(got), _sorted(scaled.ravel() + 0j), atol=1e-8)
+    np.testing.assert_allclose(_sorted(got), _sorted(expected), atol=1e-8)
 
 
 @pytest.mark.slow

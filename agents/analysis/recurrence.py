@@ -120,7 +120,7 @@ def eigenvalues(
 def _eigenvalues(memory, state, x):
     state = memory.init_state() if state is None else state
     x = memory.check_input(jnp.zeros(memory.inputs) if x is None else x)
-    memory.check_state(state)
+    state = memory.check_state(state)
     found = np.asarray(_recurrence(memory, state, x))
     if not np.isfinite(found).all():
         raise ValueError(

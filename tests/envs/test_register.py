@@ -137,7 +137,7 @@ def test_a_description_is_json_and_asks_for_the_object():
     assert wrapped["object"] == "agents.envs.wrappers.episodes.TimeLimit(tests.envs.walk.Walk)"
     assert wrapped["arguments"] == {"limit": 3, "env": {"form": "frame", "discrete": True}}
     again = json.loads(json.dumps(described))
-    with pytest.raises(ValueError, match=r"an environment object \(tests\.envs\.walk\.Walk\), wh"):
+    with pytest.raises(ValueError, match=r"was an object \(tests\.envs\.walk\.Walk\), which can"):
         envs.resolve(again)
 
 

@@ -77,8 +77,7 @@ def lambda_return(
     Source: Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, section 12.1.
     """
     following = discount * jnp.where(terminated, 0, next_value)
-    goes_on = ~(terminated | truncated)
-    goes_on = goes_on.at[-1].set(False)
+    goes_on = jnp.asarray(~(terminated | truncated)).at[-1].set(False)
     carry_on = discount * trace_decay * goes_on
     base = reward + jnp.where(goes_on, 1 - trace_decay, 1) * following
     return scan.linear(carry_on.astype(base.dtype), base, reverse=True)
@@ -119,7 +118,8 @@ def running_return(
 
     `begin` says where episodes begin; `before` is R before the first step.
     """
-    return scan.linear(jnp.asarray(discount, reward.dtype), reward, before, begin)
+    dtype = jnp.result_type(reward, float)  # that of rewards, but for whole numbers
+    return scan.linear(jnp.asarray(discount, dtype), reward, before, begin)
 
 
 def vtrace(
@@ -149,7 +149,8 @@ def vtrace(
 
     - `ratio`: probability of the action under the policy that learns, over that of the one that
       acted.
-    - `next_value`: at a truncation that of the final observation; see `next_values`.
+    - `next_value`: at a truncation that of the final observation, and not read at a termination;
+      see `next_values`.
 
     **Returns:**
 
@@ -158,7 +159,7 @@ def vtrace(
     Source: Espeholt et al. (2018), *IMPALA: Scalable Distributed Deep-RL with Importance Weighted
     Actor-Learner Architectures*.
     """
-    weight = jnp.minimum(ratio, max_ratio)
+    weight, next_value = jnp.minimum(ratio, max_ratio), jnp.where(terminated, 0, next_value)
     discounts = (discount * ~terminated).astype(value.dtype)
     delta = weight * (reward + discounts * next_value - value)
     ended = terminated | truncated

@@ -13,7 +13,14 @@ import pytest
 from agents.envs.core.statistics import RunningStatistics
 from agents.learning.losses import clipped_surrogate, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
-from agents.learning.returns import discounted_return, gae, next_values, running_return, vtrace
+from agents.learning.returns import (
+    discounted_return,
+    gae,
+    lambda_return,
+    next_values,
+    running_return,
+    vtrace,
+)
 from agents.learning.scaling import Scaling
 from agents.learning.segments import from_segments, take, to_segments, to_starts
 from agents.learning.surrogate import Sample, surrogate_loss
@@ -68,6 +75,14 @@ def test_vtrace_equals_the_loop_with_both_ways_to_end(max_ratio, max_trace):
         ratio, reward, value, following, terminated, truncated, 0.97, max_ratio, max_trace
     )
     np.testing.assert_allclose(found, expected, atol=1e-12)
+    unread = np.where(terminated, np.nan, following)
+    again = vtrace(
+        *map(jnp.asarray, (ratio, reward, value, unread, terminated, truncated)),
+        discount=0.97,
+        max_ratio=max_ratio,
+        max_trace=max_trace,
+    )
+    np.testing.assert_array_equal(again, found)
 
 
 def test_vtrace_of_the_policy_that_acted_is_gae_without_lambda():
@@ -91,12 +106,17 @@ def test_next_values_take_the_final_observation_where_an_episode_ends():
     np.testing.assert_array_equal(got, [2.0, 9.0, 4.0])
 
 
-def test_returns_by_hand():
+def test_returns_by_hand(unhooked):
     reward, ended = jnp.array([1.0, 2.0, 4.0]), jnp.array([False, True, False])
     got = discounted_return(reward, ended, jnp.array(8.0), discount=0.5)
     np.testing.assert_array_equal(got, [2.0, 2.0, 8.0])
     got = running_return(jnp.ones(3), ended, jnp.array(4.0), discount=0.5)
     np.testing.assert_array_equal(got, [3.0, 1.0, 1.5])
+    got = running_return(jnp.ones(3, int), ended, jnp.array(4.0), discount=0.5)
+    np.testing.assert_array_equal(got, [3.0, 1.0, 1.5])
+    arrays = np.array([1.0, 2.0, 4.0]), np.ones(3), ended, np.zeros(3, bool)
+    got = lambda_return(*map(np.asarray, arrays), discount=0.5, trace_decay=1.0)
+    np.testing.assert_array_equal(got, [2.0, 2.0, 4.5])
 
 
 def test_losses_by_hand():

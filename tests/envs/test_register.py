@@ -181,6 +181,8 @@ class Unregistered:
         ({"max_steps_in_episode": 3}, TypeError, r"field `max_steps.* and not \{'max_steps"),
         (Unregistered(), TypeError, "that are a pytree, such as a `flax.str"),
         (EnvParams(max_steps_in_episode=0), ValueError, r"`max_steps_in_episode` \(=0\) is a num"),
+        (EnvParams(max_steps_in_episode=2**31), ValueError, "is a number from 1 to 2147483647"),
+        (EnvParams(max_steps_in_episode=np.array([3, 4])), ValueError, "is a number from 1 to 21"),
         (EnvParams(max_steps_in_episode=np.inf), ValueError, r"`max_steps_in_episode` \(=inf\) is"),
         (EnvParams(max_steps_in_episode=None), ValueError, r"`max_steps_in_episode` \(=None\) is"),
     ],

@@ -235,3 +235,28 @@ def test_statistics_of_many_large_samples():
     np.testing.assert_allclose(statistics.mean, exact.mean(0), rtol=1e-5)
     np.testing.assert_allclose(statistics.variance, exact.var(0), rtol=2e-2)
     assert statistics.count == 20_000
+
+
+class Precise(Walk):
+    """With rewards in the session's float64, as an environment of whoever enables them."""
+
+    def step_env(self, key, state, action, params):
+        seen, state, reward, ended, info = super().step_env(key, state, action, params)
+        return seen, state, reward.astype(float), ended, info
+
+
+@pytest.mark.parametrize(
+    "wrap", [wrappers.Log, wrappers.NormalizeReward, wrappers.PreviousActionReward]
+)
+def test_rewards_of_a_higher_precision_are_cast(wrap):
+    env = wrap(Precise())
+    key = jax.random.key(0)
+
+    def two_steps(key):
+        _, state = env.reset(key)
+        after = env.step(key, state, jnp.int32(1))
+        return after, env.step(key, after[1], jnp.int32(2))
+
+    one, other = jax.eval_shape(two_steps, key)
+    assert jax.tree.map(lambda x: x.dtype, one) == jax.tree.map(lambda x: x.dtype, other)
+    assert one[2].dtype == jnp.float32

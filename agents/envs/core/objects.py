@@ -7,7 +7,7 @@ import numpy as np
 from gymnax.environments.environment import Environment
 from jax.core import Tracer
 
-from zoo.parts.checks import shown
+from zoo.parts.checks import MOST, shown
 
 
 def check_object(env: Environment, params: Any) -> None:
@@ -44,12 +44,12 @@ def check_object(env: Environment, params: Any) -> None:
     if isinstance(limit, bool) or not (is_number and _is_count(np.asarray(limit))):
         raise ValueError(
             f"{name} must have parameters whose `max_steps_in_episode` (={shown(limit)}) is a "
-            "number of at least 1, and finite."
+            f"number from 1 to {MOST}."
         )
 
 
 def _is_count(steps: np.ndarray) -> bool:
-    return bool(np.all((steps >= 1) & np.isfinite(steps)))
+    return steps.ndim == 0 and bool(1 <= steps <= MOST)
 
 
 def _has_own(env: Environment, method: str) -> bool:

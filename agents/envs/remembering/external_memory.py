@@ -174,7 +174,7 @@ class ExternalMemory(Wrapper):
         """Take a step and write; where the episode ends, begin the next one."""
         own, write = self._split(action, params)
         written = self._write(state, own, write, params)
-        observation, env_state, reward, terminated, truncated, info = self.env.step(
+        observation, env_state, reward, terminated, truncated, info = self._inside(
             key, state.env_state, own, params
         )
         observation = self._vector(observation)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 from flax import struct
 from gymnax.environments.environment import Environment, EnvParams
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
@@ -143,6 +144,11 @@ class Wrapper(Environment[Any, EnvParams], abc.ABC):
         """The environment's key and this wrapper's."""
         return tuple(jax.random.split(key)) if self.random else (key, key)
 
+    def _inside(self, key: Any, env_state: Any, action: Any, params: Any) -> Step:
+        """A step of the environment inside, its reward in the precision that all rewards have."""
+        observation, env_state, reward, *rest = self.env.step(key, env_state, action, params)
+        return observation, env_state, jnp.asarray(reward, jnp.float32), *rest
+
     @abc.abstractmethod
     def _begin(
         self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
@@ -176,7 +182,7 @@ class ObservationWrapper(Wrapper):
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
         params = self.default_params if params is None else params
         key, own_key = self._keys(key)
-        observation, env_state, reward, terminated, truncated, info = self.env.step(
+        observation, env_state, reward, terminated, truncated, info = self._inside(
             key, state.env_state, action, params
         )
         next_key, first_key = self._keys(own_key)

@@ -54,7 +54,7 @@ class TimeLimit(Wrapper):
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
         params = self.default_params if params is None else params
-        observation, env_state, reward, terminated, truncated, info = self.env.step(
+        observation, env_state, reward, terminated, truncated, info = self._inside(
             key, state.env_state, action, params
         )
         # Of the same key, which is handed on whole: no `split` of it goes so far.
@@ -92,7 +92,7 @@ class Log(Wrapper):
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
         params = self.default_params if params is None else params
-        observation, env_state, reward, terminated, truncated, info = self.env.step(
+        observation, env_state, reward, terminated, truncated, info = self._inside(
             key, state.env_state, action, params
         )
         log = EpisodeLog(

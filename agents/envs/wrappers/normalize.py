@@ -68,9 +68,10 @@ class NormalizeReward(Wrapper):
     r"""Divide a reward by the standard deviation of the discounted sum of past rewards.
 
     The sum is \( G_t = \gamma G_{t-1} + r_t \), zero before an episode's first reward. Its variance
-    is that of every step since `reset`, the present one included; auto-resets keep it. It is part
-    of the state, so environments under `vmap` have statistics of their own;
-    `agents.PPO(normalize_reward=True)` has one set for all environments instead.
+    is that of every step since `reset`, the present one included; auto-resets keep it. A deviation
+    far below 1e-4 counts as 1e-4: rewards that small stay small. The statistics are part of the
+    state, so environments under `vmap` have their own; `agents.PPO(normalize_reward=True)` has one
+    set for all environments instead.
 
     Source: Engstrom et al., "Implementation Matters in Deep RL", ICLR 2020 (reward scaling).
     """
@@ -103,7 +104,7 @@ class NormalizeReward(Wrapper):
 
     def step(self, key: PRNGKeyArray, state: WrapperState, action: Any, params: Any = None) -> Step:
         params = self.default_params if params is None else params
-        observation, env_state, reward, terminated, truncated, info = self.env.step(
+        observation, env_state, reward, terminated, truncated, info = self._inside(
             key, state.env_state, action, params
         )
         discounted = self.reward_discount * state.own.discounted + reward

@@ -13,7 +13,7 @@ from zoo.annotations import Count, checked, fit_fields
 from zoo.kinds.choices import SENSITIVITIES, name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
-from zoo.parts.checks import did_you_mean, shown
+from zoo.parts.checks import did_you_mean, same_definition, shown
 from zoo.stack import Block, Stack, check_credit
 
 Make = TypeVar("Make", bound=Callable[..., AbstractMemory])
@@ -70,19 +70,13 @@ def register(name: str, make: Make) -> Make:
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"`name` (={name!r}) must be a Python identifier.")
     known = _MAKERS.get(name)
-    if known is not None and known is not make and _place(known) != _place(make):
+    if known is not None and not same_definition(known, make):
         raise ValueError(f"`name` (={name!r}) must be free: it is that of {known!r}.")
     if not callable(make):
         raise TypeError(f"`make` (={make!r}) must be a class or a function.")
     _check_signature(make)
     _MAKERS[name] = make
     return make
-
-
-def _place(make: Any) -> Any:
-    """Where a class or function is defined, if that is one place."""
-    name = getattr(make, "__qualname__", "<")
-    return (make.__module__, name) if "<" not in name else make
 
 
 def _check_signature(make: Callable[..., Any]) -> None:

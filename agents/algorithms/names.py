@@ -18,7 +18,7 @@ from agents.algorithms.tabular import Tabular
 from agents.algorithms.tabular_actor_critic import TabularActorCritic
 from agents.algorithms.td3 import TD3
 from agents.settings import to_plain
-from zoo.parts.checks import did_you_mean
+from zoo.parts.checks import did_you_mean, same_definition
 
 _AGENTS: dict[str, type[AbstractAgent]] = {
     "dqn": DQN,
@@ -68,9 +68,7 @@ def register(name: str, kind: type[AbstractAgent]) -> None:
     ]
     if required:
         raise TypeError(f"`kind` (={kind.__name__}) needs defaults for: {', '.join(required)}.")
-    before = _AGENTS.get(name, kind)
-    # The same definition once more, as where a notebook's cell is run again, takes its place.
-    if (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__):
+    if not same_definition(_AGENTS.get(name, kind), kind):
         raise ValueError(f"`name` (={name!r}) is that of {_AGENTS[name].__name__}: choose another.")
     taken = name_of(kind, default=name)
     if taken != name:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
 from zoo.annotations import checked, fitted
-from zoo.parts.checks import shown
+from zoo.parts.checks import same_definition, shown
 
 from . import bridges, diagnostics, remembering
 from .bridges.adapter import GymnaxEnvironment, gymnax_settings
@@ -80,8 +80,8 @@ def register(name: Any, factory: Any) -> None:
     **Raises:**
 
     `TypeError` if `name` is no text or `factory` cannot be called; `ValueError` if the name is not
-    such a text, or means another environment already. Registering the same factory again changes
-    nothing.
+    such a text, or means another environment already. The same factory may be registered again, and
+    one that a notebook's cell defines anew takes the place of the former.
     """
     if not isinstance(name, str):
         raise TypeError(f"`name` (={name!r}) must be text.")
@@ -92,7 +92,8 @@ def register(name: Any, factory: Any) -> None:
         )
     if not callable(factory):
         raise TypeError(f"`factory` (={factory!r}) must be a class or function to call.")
-    if _REGISTERED.get(name) is factory:
+    if name in _REGISTERED and same_definition(_REGISTERED[name], factory):
+        _REGISTERED[name] = factory
         return
     if name in OWN or name in names() or name in _UNAVAILABLE:
         raise ValueError(f"`name` (={name!r}) is the name of another environment already.")

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 from scan.counts import MOST as MOST
 from scan.counts import check_counts as check_counts
@@ -33,3 +34,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask for the nearest of the names there are, behind an error; nothing where none is near."""
     near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.4)
     return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def same_definition(one: Any, other: Any) -> bool:
+    """Whether two are one, or one definition that was run twice, as a notebook's cell is."""
+    place = lambda x: (getattr(x, "__module__", None), getattr(x, "__qualname__", None))  # noqa: E731
+    name = str(place(one)[1])
+    return one is other or (
+        place(one) == place(other) and name != "None" and "<lambda>" not in name
+    )

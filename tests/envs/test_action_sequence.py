@@ -185,10 +185,12 @@ def test_best_stochastic_memoryless_policy(name, best):
         (3.0, r"`rewards` \(of shape \(\)\) must have axes of equal length\."),
         (np.zeros((2, 3)), r"`rewards` \(of shape \(2, 3\)\) must have axes of equal length\."),
         ([[0.0, np.inf], [0.0, 0.0]], r"`rewards` \(=.*\) must be finite numbers\."),
+        ([[1.0, 2.0], [3.0]], r"`rewards` \(=\[\[1\.0, 2\.0\], \[3\.0\]\]\) must be an array of"),
+        ("ab", r"`rewards` \(='ab'\) must be an array of numbers, \(actions,\) \* steps"),
     ],
 )
 def test_values_that_break_a_rule(rewards, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         envs.ActionSequence(rewards)
 
 

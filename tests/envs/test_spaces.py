@@ -64,3 +64,20 @@ def test_bounds_that_are_traced_stay_what_they_are():
 @pytest.mark.parametrize("space", [Odd(3), spaces.Tuple([Odd(3), box()])])
 def test_another_kind_stays_what_it_is(space):
     assert by_content(space) is space
+
+
+@pytest.mark.parametrize(
+    ("nvec", "rule"),
+    [
+        ([2.9, 3], "a list, each of it a whole number"),
+        ([True, 3], "a list, each of it a whole number"),
+        (3, "a list, each of it a whole number"),
+        (["a"], "a list, each of it a whole number"),
+        (np.array([[2, 3]]), "a list, each of it a whole number"),
+        ([], "counts of at least 1"),
+        ([2, 0], "counts of at least 1"),
+    ],
+)
+def test_counts_that_are_none_are_named(nvec, rule, unhooked):
+    with pytest.raises((TypeError, ValueError), match=rf"`nvec` \(=.+\) must (be|hold) {rule}\."):
+        MultiDiscrete(nvec)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from agents import envs
@@ -136,15 +137,15 @@ REPEAT = envs.make("RepeatPrevious")[0]
         (
             lambda: wrappers.FrameStack(CARTPOLE, 0),
             ValueError,
-            r"`count` \(=0\) must be at least 1",
+            r"`count` \(=0\) must be a whole number of at least 1",
         ),
         (
             lambda: wrappers.PreviousActionReward(CARTPOLE, action=False, reward=False),
             ValueError,
             r"`action` or `reward` \(both False\) must be True\.",
         ),
-        (lambda: wrappers.TimeLimit(CARTPOLE, 2**31), ValueError, r"at least 1, and of 32 bits"),
-        (lambda: wrappers.TimeLimit(CARTPOLE, 0), ValueError, r"`limit` \(=0\) must be at least 1"),
+        (lambda: wrappers.TimeLimit(CARTPOLE, 2**31), ValueError, "must be at most 2147483647"),
+        (lambda: wrappers.TimeLimit(CARTPOLE, 0), ValueError, r"`limit` \(=0\) must be a whole"),
         (
             lambda: wrappers.NormalizeObservation(CARTPOLE, limit=0.0),
             ValueError,
@@ -161,3 +162,42 @@ REPEAT = envs.make("RepeatPrevious")[0]
 def test_arguments_that_break_a_rule(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+NO_NUMBER = "must be a number or an array of numbers"
+NOT_WHOLE = "must be a list, each of it a whole number"
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "options", "message"),
+    [
+        ("Noise", {"scale": "a"}, rf"`scale` \(='a'\) {NO_NUMBER}"),
+        ("Noise", {"scale": [[1.0], [1.0, 2.0]]}, rf"`scale` \(=\[\[1.*\) {NO_NUMBER}"),
+        ("Noise", {"scale": True}, rf"`scale` \(=True\) {NO_NUMBER}"),
+        ("Flicker", {"probability": "a"}, r"`probability` \(='a'\) must be a number"),
+        ("Flicker", {"probability": None}, r"`probability` \(=None\) must be a number"),
+        ("Flicker", {"probability": np.ones(2)}, r"`probability` \(=array.*\) must be a number"),
+        ("TimeLimit", {"limit": 2.5}, r"`limit` \(=2\.5\) must be a whole number"),
+        ("TimeLimit", {"limit": None}, r"`limit` \(=None\) must be a whole number"),
+        ("TimeLimit", {"limit": True}, r"`limit` \(=True\) must be a whole number"),
+        ("FrameStack", {"count": 2.0}, r"`count` \(=2\.0\) must be a whole number"),
+        ("FrameStack", {"count": True}, r"`count` \(=True\) must be a whole number"),
+        ("PreviousActionReward", {"action": "no"}, r"`action` \(='no'\) must be True or False"),
+        ("PreviousActionReward", {"reward": 1}, r"`reward` \(=1\) must be True or False"),
+        ("NormalizeObservation", {"limit": "a"}, r"`limit` \(='a'\) must be a number"),
+        ("NormalizeReward", {"limit": None}, r"`limit` \(=None\) must be a number"),
+        ("NormalizeReward", {"discount": "a"}, r"`discount` \(='a'\) must be a number"),
+        ("Hide", {"hidden": [0, 2]}, r"`hidden` \(=\[0, 2\]\) must be an array of booleans"),
+        ("Mask", {"keep": 1}, rf"`keep` \(=1\) {NOT_WHOLE}"),
+        ("Mask", {"keep": [True, False]}, rf"`keep` \(=\[True, False\]\) {NOT_WHOLE}"),
+        ("Mask", {"keep": np.array([True, False])}, rf"`keep` \(=\[True, False\]\) {NOT_WHOLE}"),
+    ],
+)
+def test_arguments_of_another_kind(wrapper, options, message, unhooked):
+    with pytest.raises((TypeError, ValueError), match=message):
+        getattr(wrappers, wrapper)(CARTPOLE, **options)
+
+
+@pytest.mark.parametrize("keep", [range(2), np.array([0, 1]), jnp.array([0, 1]), (np.int32(0), 1)])
+def test_a_mask_takes_every_sequence_of_whole_numbers(keep, unhooked):
+    assert wrappers.Mask(CARTPOLE, keep).keep == (0, 1)

@@ -10,6 +10,8 @@ from gymnax.environments import spaces
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Int, Int32, PRNGKeyArray
 
+from .arrays import as_whole
+
 
 class _ByContent:
     """Equal to every space of its kind that holds the same."""
@@ -58,9 +60,10 @@ class MultiDiscrete(_ByContent, spaces.Space):
 
         **Raises:**
 
-        `ValueError` if a count is less than 1 or there is none.
+        `ValueError` if a count is less than 1 or there is none; `ValueError` or `TypeError` if
+        `nvec` is no list of whole numbers.
         """
-        self.nvec = tuple(int(n) for n in nvec)
+        self.nvec = as_whole("nvec", nvec)
         if not self.nvec or min(self.nvec) < 1:
             raise ValueError(f"`nvec` (={nvec!r}) must hold counts of at least 1.")
         self.shape = (len(self.nvec),)

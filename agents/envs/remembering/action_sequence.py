@@ -10,6 +10,7 @@ from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, Int, Int32, PRNGKeyArray
 
+from ..core.arrays import as_array
 from ..core.base import BaseEnvironment
 from ..core.hidden import Hides
 from ..core.one_end import OneEnd
@@ -66,10 +67,11 @@ class ActionSequence(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
 
         **Raises:**
 
-        `ValueError` if the axes differ in length, there is none, or a reward is not a finite
-        number.
+        `TypeError` if `rewards` is no array of numbers; `ValueError` if the axes differ in length,
+        there is none, or a reward is not finite.
         """
-        table = np.asarray(rewards, np.float32)
+        numbers = as_array("rewards", rewards, "iuf", "an array of numbers, (actions,) * steps")
+        table = numbers.astype(np.float32)
         if table.ndim < 1 or len(set(table.shape)) != 1 or not table.size:
             raise ValueError(f"`rewards` (of shape {table.shape}) must have axes of equal length.")
         if not np.isfinite(table).all():

@@ -8,6 +8,9 @@ import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
+from zoo.annotations import Share, fitted
+
+from ..core.arrays import as_array
 from ..core.encoding import with_zeros
 from .base import MemorylessWrapper, require
 
@@ -26,12 +29,13 @@ class Noise(MemorylessWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations; `ValueError` if a standard deviation is negative or not
-        finite, or the shape is another one.
+        `TypeError` for other observations or what is no number; `ValueError` if a standard
+        deviation is negative or not finite, or the shape is another one.
         """
         space = require(env, "Noise", spaces.Box)
         super().__init__(env)
-        self.scale = np.asarray(scale, np.float32)
+        scales = as_array("scale", scale, "iuf", "a number or an array of numbers")
+        self.scale = scales.astype(np.float32)
         if self.scale.shape not in ((), tuple(space.shape)):
             raise ValueError(
                 f"`scale` (of shape {self.scale.shape}) must be a number or have the shape of an "
@@ -68,13 +72,12 @@ class Flicker(MemorylessWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations; `ValueError` for another probability.
+        `TypeError` for other observations or what is no number; `ValueError` for another
+        probability.
         """
         require(env, "Flicker", spaces.Box)
         super().__init__(env)
-        if not 0 <= probability <= 1:
-            raise ValueError(f"`probability` (={probability!r}) must be in [0, 1].")
-        self.probability = float(probability)
+        self.probability = fitted("probability", probability, Share)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
         space = self.env.observation_space(self.default_params if params is None else params)

@@ -1,6 +1,5 @@
 """Wrappers around whole episodes: a time limit, and a log of return and length."""
 
-import operator
 from typing import Any
 
 import jax
@@ -8,6 +7,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments.environment import Environment
 from jaxtyping import Array, Bool, PRNGKeyArray
+
+from zoo.annotations import Count, fitted
 
 from .base import Step, Wrapper, WrapperState, restart, runs_on_the_host, where
 
@@ -30,8 +31,8 @@ class TimeLimit(Wrapper):
 
         **Raises:**
 
-        `ValueError` for a limit less than 1 or beyond 32 bits, or an environment that runs on the
-        host.
+        `TypeError` for a limit that is no whole number; `ValueError` for one less than 1 or beyond
+        32 bits, or an environment that runs on the host.
         """
         super().__init__(env)
         if runs_on_the_host(env):
@@ -39,9 +40,7 @@ class TimeLimit(Wrapper):
                 f"`env` (={env.name}) cannot be reset by itself, because it runs on the host: give "
                 "it `max_steps_in_episode` in place of a TimeLimit."
             )
-        self.limit = operator.index(limit)
-        if not 1 <= self.limit < 2**31:
-            raise ValueError(f"`limit` (={limit}) must be at least 1, and of 32 bits.")
+        self.limit = fitted("limit", limit, Count)
 
     def is_truncated(self, state: WrapperState, params: Any) -> Bool[Array, ""]:
         """Tell whether this limit or that of the environment inside is reached."""

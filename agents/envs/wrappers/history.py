@@ -1,11 +1,12 @@
 """Wrappers that show the past: earlier observations, the previous action and reward."""
 
-import operator
 from typing import Any
 
 import jax.numpy as jnp
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
+
+from zoo.annotations import Count, fitted
 
 from ..core.encoding import bounds, box_bounds, encode, width, with_zeros
 from .base import ObservationWrapper, require
@@ -25,13 +26,12 @@ class FrameStack(ObservationWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations; `ValueError` for a count less than 1.
+        `TypeError` for other observations or a count that is no whole number; `ValueError` for one
+        less than 1.
         """
         require(env, "FrameStack", spaces.Box)
         super().__init__(env)
-        self.count = operator.index(count)
-        if self.count < 1:
-            raise ValueError(f"`count` (={count}) must be at least 1.")
+        self.count = fitted("count", count, Count)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
         space = self.env.observation_space(self.default_params if params is None else params)
@@ -66,8 +66,8 @@ class PreviousActionReward(ObservationWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations or actions of an unknown kind; `ValueError` if nothing is
-        to be appended.
+        `TypeError` for other observations, actions of an unknown kind, or what is not True or
+        False; `ValueError` if nothing is to be appended.
         """
         space = require(env, "PreviousActionReward", spaces.Box)
         if len(space.shape) != 1:
@@ -77,9 +77,9 @@ class PreviousActionReward(ObservationWrapper):
                 "of them."
             )
         super().__init__(env)
-        if not (action or reward):
+        self.action, self.reward = fitted("action", action, bool), fitted("reward", reward, bool)
+        if not (self.action or self.reward):
             raise ValueError("`action` or `reward` (both False) must be True.")
-        self.action, self.reward = bool(action), bool(reward)
         width(env.action_space(env.default_params))
 
     def observation_space(self, params: Any = None) -> spaces.Box:

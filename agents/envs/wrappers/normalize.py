@@ -9,6 +9,8 @@ from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 from jaxtyping import PRNGKeyArray
 
+from zoo.annotations import Positive, Share, fitted
+
 from ..core.statistics import RunningStatistics
 from .base import ObservationWrapper, Step, Wrapper, WrapperState, require
 
@@ -31,11 +33,11 @@ class NormalizeObservation(ObservationWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations; `ValueError` for another limit.
+        `TypeError` for other observations or what is no number; `ValueError` for another limit.
         """
         require(env, "NormalizeObservation", spaces.Box)
         super().__init__(env)
-        self.limit = _positive("limit", limit)
+        self.limit = fitted("limit", limit, Positive)
 
     def observation_space(self, params: Any = None) -> spaces.Box:
         shape = self.env.observation_space(self.default_params if params is None else params).shape
@@ -85,13 +87,11 @@ class NormalizeReward(Wrapper):
 
         **Raises:**
 
-        `ValueError` for a value that breaks a rule.
+        `TypeError` for what is no number; `ValueError` for one that breaks its rule.
         """
         super().__init__(env)
-        if not 0 <= discount <= 1:
-            raise ValueError(f"`discount` (={discount!r}) must be in [0, 1].")
-        self.reward_discount = float(discount)
-        self.limit = _positive("limit", limit)
+        self.reward_discount = fitted("discount", discount, Share)
+        self.limit = fitted("limit", limit, Positive)
 
     def _begin(
         self, key: Any, observation: Any, env_state: Any, last: Any, params: Any
@@ -114,9 +114,3 @@ class NormalizeReward(Wrapper):
         own = RewardScale(discounted=discounted, statistics=statistics)
         state = WrapperState(env_state=env_state, own=own)
         return observation, state, scaled, terminated, truncated, info | {"reward": reward}
-
-
-def _positive(argument: str, value: float) -> float:
-    if not value > 0:
-        raise ValueError(f"`{argument}` (={value!r}) must be above 0.")
-    return float(value)

@@ -1,6 +1,5 @@
 """Wrappers that change the form of an observation: mask, hide, one-hot, flatten."""
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
 
+from ..core.arrays import as_array, as_whole
 from ..core.encoding import bounds, box_bounds, encode, width
 from ..core.spaces import MultiDiscrete
 from .base import MemorylessWrapper, require
@@ -26,12 +26,12 @@ class Mask(MemorylessWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations; `ValueError` if `keep` is empty, has a component twice
-        or one that does not exist.
+        `TypeError` for other observations; `ValueError` or `TypeError` if `keep` is no list of
+        whole numbers, such as a mask, is empty, has a component twice or one that does not exist.
         """
         space = require(env, "Mask", spaces.Box, MultiDiscrete)
         super().__init__(env)
-        self.keep = tuple(operator.index(i) for i in keep)
+        self.keep = as_whole("keep", keep)
         if len(space.shape) != 1:
             raise TypeError(
                 f"`env` (={env.name}) must have observations of one axis for Mask, not of shape "
@@ -67,11 +67,12 @@ class Hide(MemorylessWrapper):
 
         **Raises:**
 
-        `TypeError` for other observations, `ValueError` for another shape.
+        `TypeError` for other observations or an array that is not Boolean, `ValueError` for
+        another shape.
         """
         space = require(env, "Hide", spaces.Box)
         super().__init__(env)
-        self.hidden = np.asarray(hidden, bool)
+        self.hidden = as_array("hidden", hidden, "b", "an array of booleans")
         if self.hidden.shape != tuple(space.shape):
             raise ValueError(
                 f"`hidden` (of shape {self.hidden.shape}) must have the shape of an observation "

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
+from zoo.parts.checks import check_counts
+
 
 def to_segments(rollout: PyTree, length: int) -> PyTree:
     """Cut `[time, env, ...]` into contiguous segments `[length, segments, ...]`.
@@ -13,8 +15,9 @@ def to_segments(rollout: PyTree, length: int) -> PyTree:
 
     **Raises:**
 
-    `ValueError` when time is not divisible by `length`.
+    `ValueError` when time is not divisible by `length`, or that is no whole number of at least 1.
     """
+    check_counts(1, length=length)
 
     def cut(x: Array) -> Array:
         time, envs = x.shape[:2]

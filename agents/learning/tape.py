@@ -94,8 +94,14 @@ class Tape(eqx.Module):
 
         **Raises:**
 
-        `ValueError` where the capacity is less than two rows for each step.
+        `ValueError` where the capacity is less than two rows for each step, or the flags are not
+        of as many steps.
         """
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if flag.shape != begin.shape:
+                raise ValueError(
+                    f"`{name}` (shape {flag.shape}) must have the shape of `begin`, {begin.shape}."
+                )
         time = begin.shape[0]
         if self.capacity < 2 * time:
             raise ValueError(
@@ -209,7 +215,12 @@ def sample_episodes(tapes: Tape, *, length: int, truncated: int, key: Array) -> 
 
     One sequence of `length + truncated + 1` rows, in whose mask `length` are true; none is while
     there is no complete episode.
+
+    **Raises:**
+
+    `ValueError` for a count that breaks its rule, or tapes without their leading axis.
     """
+    _check_axis(tapes)
     check_counts(1, length=length)
     check_counts(0, truncated=truncated)
     size = length + truncated + 1
@@ -250,7 +261,12 @@ def sample_segments(
     **Returns:**
 
     Sequences of `burn_in + length + 1` rows.
+
+    **Raises:**
+
+    `ValueError` for a count that breaks its rule, or tapes without their leading axis.
     """
+    _check_axis(tapes)
     check_counts(1, length=length, sequences=sequences)
     check_counts(0, burn_in=burn_in)
     places = tapes.starts.shape[1]
@@ -269,6 +285,14 @@ def sample_segments(
     mask = (offset < chosen.steps) & (total > 0)
     offset = jnp.clip(offset, 0, chosen.rows - 1)
     return Sample(_gather(tapes, chosen, offset), mask[burn_in:-1])
+
+
+def _check_axis(tapes: Tape) -> None:
+    if tapes.episodes.ndim != 1:
+        raise ValueError(
+            f"`tapes` (whose `episodes` have shape {tapes.episodes.shape}) must have one leading "
+            "axis over tapes."
+        )
 
 
 def _episodes(tapes: Tape, tape: Array, place: Array) -> _Episodes:

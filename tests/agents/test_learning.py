@@ -264,6 +264,8 @@ def test_segments_are_contiguous_and_ordered_as_their_starts():
             np.testing.assert_array_equal(segments[:, env * (time // length) + i], expected)
     with pytest.raises(ValueError, match=r"`rollout` \(time 12\) must be divisible .* \(=5\)"):
         to_segments(rollout, 5)
+    with pytest.raises(ValueError, match=r"`length` \(=0\) must be a whole number of at least 1"):
+        to_segments(rollout, 0)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,34 @@ def test_encoding_of_spaces():
     np.testing.assert_array_equal(encode(two, jnp.array([1, 0])), [0, 1, 1, 0, 0])
 
 
+PAIR = spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3)))
+NAMED = spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Discrete(3)})
+
+
+@pytest.mark.parametrize("element", [(1, 2), [1, 2], np.array([1, 2])])
+@pytest.mark.parametrize("space", [PAIR, NAMED])
+def test_parts_are_encoded_in_their_order(space, element):
+    np.testing.assert_array_equal(encode(space, element), [0, 1, 0, 0, 1])
+    if space is NAMED:
+        named = {"a": element[1], "b": element[0]}
+        np.testing.assert_array_equal(encode(space, named), [0, 1, 0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("space", "element", "message"),
+    [
+        (PAIR, (1,), r"`element` \(of parts \[0\]\) must be of parts \[0, 1\]\."),
+        (PAIR, (1, 2, 0), r"`element` \(of parts \[0, 1, 2\]\) must be of parts \[0, 1\]\."),
+        (PAIR, {"a": 1}, r"`element` \(of parts \['a'\]\) must be of parts \[0, 1\]\."),
+        (NAMED, {"a": 1}, r"`element` \(of parts \['a'\]\) must be of parts \['b', 'a'\]\."),
+        (NAMED, (1,), r"`element` \(of parts \[0\]\) must be of parts \[0, 1\]\."),
+    ],
+)
+def test_an_element_of_other_parts_is_named(space, element, message):
+    with pytest.raises(ValueError, match=message):
+        encode(space, element)
+
+
 def test_unknown_spaces_are_named():
     with pytest.raises(TypeError, match=r"`space` \(=3\) must be Discrete, MultiDiscrete, Box"):
         width(3)

@@ -70,6 +70,11 @@ def programs(capacity, time):
     return SimpleNamespace(empty=lambda: Tape.init(row, capacity), extend=jax.jit(extend))
 
 
+def one_of(tapes):
+    """The first of tapes side by side."""
+    return jax.tree.map(lambda x: x[0], tapes)
+
+
 def held(tape):
     """The complete episodes on one tape, the oldest first, as lists of rows."""
     places, found = tape.starts.shape[0], []
@@ -279,8 +284,26 @@ def test_an_unfinished_episode_begun_anew_is_dropped():
             lambda t: sample_segments(t, length=1, sequences=1, burn_in=-1, key=jax.random.key(0)),
             r"`burn_in` \(=-1\) must be",
         ),
+        (
+            lambda t: sample_episodes(one_of(t), length=1, truncated=0, key=jax.random.key(0)),
+            r"`tapes` \(whose `episodes` have shape \(\)\) must have one leading axis over tapes",
+        ),
+        (
+            lambda t: sample_segments(one_of(t), length=1, sequences=1, key=jax.random.key(0)),
+            r"`tapes` \(whose `episodes` have shape \(\)\) must have one leading axis over tapes",
+        ),
+        *(
+            (
+                lambda t, flag=flag: one_of(t).extend(
+                    *[jnp.zeros(2)] * 2,
+                    **flags_of([GOES_ON] * 2, True) | {flag: jnp.zeros(3, bool)},
+                ),
+                rf"`{flag}` \(shape \(3,\)\) must have the shape of `begin`, \(2,\)\.",
+            )
+            for flag in ("terminated", "truncated")
+        ),
     ],
 )
-def test_bad_sizes_are_named(call, message):
+def test_bad_sizes_are_named(call, message, unhooked):
     with pytest.raises(ValueError, match=message):
         call(side_by_side(programs(CAPACITY, TIME).empty()))

@@ -54,7 +54,7 @@ def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, "
 
     **Raises:**
 
-    `TypeError` for another kind of space.
+    `TypeError` for another kind of space; `ValueError` for an element of other parts.
     """
     if isinstance(space, spaces.Discrete):
         return jax.nn.one_hot(element, space.n, dtype=dtype)
@@ -64,9 +64,14 @@ def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, "
         return (jnp.asarray(element)[number] == value).astype(dtype)
     if isinstance(space, spaces.Box):
         return jnp.ravel(element).astype(dtype)
-    elements = [element[key] for key in space.spaces] if isinstance(element, dict) else element
-    parts = zip(_parts(space), elements, strict=True)
-    return jnp.concatenate([encode(s, e, dtype) for s, e in parts])
+    parts, is_named = _parts(space), isinstance(element, dict)
+    by_name = is_named and isinstance(space.spaces, dict)
+    wanted = list(space.spaces if by_name else range(len(parts)))
+    given = element if is_named else dict(enumerate(element))
+    if given.keys() != set(wanted):
+        raise ValueError(f"`element` (of parts {list(given)}) must be of parts {wanted}.")
+    encoded = [encode(part, given[at], dtype) for at, part in zip(wanted, parts, strict=True)]
+    return jnp.concatenate(encoded)
 
 
 def bounds(space: Any) -> tuple[Float[Array, " width"], Float[Array, " width"]]:

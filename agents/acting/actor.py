@@ -14,6 +14,7 @@ from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.networks.spaces import clipped
 from agents.parallel import on_each_device
+from zoo.parts.checks import check_counts
 
 
 class ActorState(eqx.Module):
@@ -79,7 +80,14 @@ class Actor(eqx.Module):
     params: Any
 
     def reset(self, behavior: AbstractBehavior, envs: int, *, key: Array) -> ActorState:
-        """Start `envs` environments, each at the beginning of an episode."""
+        """Start `envs` environments, each at the beginning of an episode.
+
+        **Raises:**
+
+        `ValueError` for no environments; `ValueError` or `TypeError` where the environment does not
+        return what it has to.
+        """
+        check_counts(1, envs=envs)
         check_episode(self.env, self.params)
         keys = jax.random.split(key, envs)
         reset = on_each_device(lambda _, keys: mapped(self.env.reset, (0, None))(keys, self.params))
@@ -200,8 +208,15 @@ class Actor(eqx.Module):
         `(state, rollout, memories)`: the rollout with leading axes `[length, env]`, and the
         memory's states at the segments' borders, the rollout's end included: `[length / segment +
         1, env]`.
+
+        **Raises:**
+
+        `ValueError` for a length or a segment of no steps, or a segment that is no divisor.
         """
         segment = length if segment is None else segment
+        check_counts(1, length=length, segment=segment)
+        if length % segment:
+            raise ValueError(f"`length` (={length}) must be divisible by `segment` (={segment}).")
         keys = jax.random.split(key, length)
         keys = keys.reshape(length // segment, segment, *keys.shape[1:])
         behavior, to_cache, to_state = behavior.prepared()

@@ -8,9 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
+from jaxtyping import Array
 
 from agents.envs import MultiDiscrete
 from agents.envs.wrappers.base import unwrapped
+from zoo.parts.checks import shown
+
+_STEP = "(observation, state, reward, terminated, truncated, info)"
 
 
 def check_episode(env: Environment, params: Any) -> None:
@@ -43,6 +47,25 @@ def check_episode(env: Environment, params: Any) -> None:
     _check_info(inner, "step_env", after[-1])
 
 
+def check_contract(env: Environment, params: Any) -> None:
+    """Raise `ValueError` or `TypeError` for what a first step by one environment would show.
+
+    For what acts in one environment by itself. Nothing is computed.
+
+    **Arguments:**
+
+    - `env`, `params`: the environment, which may be wrapped, and its parameters.
+    """
+    check_episode(env, params)
+    key, space = jax.eval_shape(lambda: jax.random.key(0)), env.action_space(params)
+    first = _eval_shape(env, params, "reset", "(observation, state)", key)
+    check_first(env, params, first[0], axes=0)
+    action = jax.ShapeDtypeStruct(space.shape, space.dtype)
+    after = _eval_shape(env, params, "step", _STEP, key, first[1], action)
+    check_answer(env, after)
+    check_next(env, first, after[:2], after[2:5], axes=0)
+
+
 def check_answer(env: Environment, answer: Any) -> Any:
     """Return what a step returns, six values, the last one with an episode's final observation.
 
@@ -50,8 +73,7 @@ def check_answer(env: Environment, answer: Any) -> Any:
 
     `ValueError` or `TypeError` where it does not.
     """
-    wanted = "(observation, state, reward, terminated, truncated, info)"
-    _check_count(env, "step", answer, wanted)
+    _check_count(env, "step", answer, _STEP)
     info = answer[-1]
     _check_info(env, "step", info)
     if "final_observation" not in info:
@@ -84,14 +106,16 @@ def _check_count(env: Environment, name: str, out: Any, answer: str) -> None:
         raise ValueError(f"{_named(env)} `{name}` returns {found}, and not {answer}.")
 
 
-def check_first(env: Environment, params: Any, observation: Any) -> None:
-    """Raise `ValueError` where first observations do not have the shapes of their space.
+def check_first(env: Environment, params: Any, observation: Any, *, axes: int = 1) -> None:
+    """Raise `ValueError` where first observations do not have the shapes of their space, or
+    fractions where it has whole numbers.
 
     **Arguments:**
 
-    - `observation`: as `reset` returns it, with a leading axis over environments.
+    - `observation`: as `reset` returns it.
+    - `axes`: how many leading axes over environments it has.
     """
-    single = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), observation)
+    single = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[axes:], x.dtype), observation)
     for place, found, wanted in _misfits(env.observation_space(params), single):
         raise ValueError(
             f"{_named(env)} `reset` returns observation{place} of {found}; `observation_space` "
@@ -100,27 +124,52 @@ def check_first(env: Environment, params: Any, observation: Any) -> None:
 
 
 def check_observation(space: Any, observation: Any) -> None:
-    """Raise `ValueError` where an observation does not have the shapes of a space."""
+    """Raise `ValueError` where an observation does not have the shapes of a space, or fractions
+    where it has whole numbers."""
     for place, found, wanted in _misfits(space, observation):
         raise ValueError(f"`observation`{place} (of {found}) must be of {wanted}.")
 
 
+def check_one(name: str, value: Any, kind: Any, rule: str) -> None:
+    """Raise `TypeError` for an argument that is not one number of a kind, such as `np.bool_`."""
+    found = value if isinstance(value, Array) else np.asarray(value)
+    if found.shape or not jnp.issubdtype(found.dtype, kind):
+        raise TypeError(f"`{name}` (={shown(value)}) must be {rule}.")
+
+
+def check_key(key: Any) -> None:
+    """Raise `TypeError` for what is not one PRNG key, typed or the numbers of one."""
+    is_key = False
+    if isinstance(key, Array | np.ndarray):
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        is_key = key.ndim == 0 if typed else key.ndim == 1 and key.dtype == np.uint32
+    if not is_key:
+        raise TypeError(f"`key` (={shown(key)}) must be a PRNG key, such as jax.random.key(0).")
+
+
 def check_next(
-    env: Environment, before: tuple[Any, Any], after: tuple[Any, Any], outcome: tuple[Any, ...]
+    env: Environment,
+    before: tuple[Any, Any],
+    after: tuple[Any, Any],
+    outcome: tuple[Any, ...],
+    *,
+    axes: int = 1,
 ) -> None:
     """Raise `ValueError` or `TypeError` where a step does not return what it was called with.
 
     **Arguments:**
 
-    - `before`, `after`: observation and state, with a leading axis over environments.
+    - `before`, `after`: observation and state.
     - `outcome`: reward, terminated, truncated.
+    - `axes`: how many leading axes over environments all of them have.
     """
-    _check_alike(env, ("reset", "step"), before, after, 1)
+    _check_alike(env, ("reset", "step"), before, after, axes)
     for what, x in zip(("reward", "terminated", "truncated"), outcome, strict=True):
-        if x.ndim != 1:
-            raise ValueError(f"{_named(env)} `step` returns {what} as {_type(x)}, not one number.")
+        found = f"{_named(env)} `step` returns {what} as {_type(x, axes)}"
+        if x.ndim != axes:
+            raise ValueError(f"{found}, not one number.")
         if what != "reward" and x.dtype != bool:
-            raise TypeError(f"{_named(env)} `step` returns {what} as {_type(x)}, not a boolean.")
+            raise TypeError(f"{found}, not a boolean.")
 
 
 def _check_alike(
@@ -146,13 +195,17 @@ def _check_alike(
 
 
 def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
-    """Where an element is none of a space by its shapes: the place, what is there and what not."""
+    """Where an element is none of a space by its types: the place, what is there and what not."""
     given = _parts(element)
     shape = None if given else getattr(element, "shape", () if np.isscalar(element) else None)
     found = f"parts {list(given)}" if shape is None else f"shape {shape}"
     if isinstance(space, spaces.Discrete | spaces.Box | MultiDiscrete):
         if shape != tuple(space.shape):
             yield place, found, f"shape {tuple(space.shape)}"
+        elif not isinstance(space, spaces.Box):
+            dtype = np.dtype(getattr(element, "dtype", type(element)))
+            if not any(jnp.issubdtype(dtype, whole) for whole in (np.integer, np.bool_)):
+                yield place, f"dtype {dtype}", "whole numbers"
         return
     wanted = _parts(space.spaces)
     if given.keys() != wanted.keys():
@@ -173,5 +226,5 @@ def _named(env: Environment) -> str:
     return f"`env` (={type(env).__qualname__}):"
 
 
-def _type(x: Any, axes: int = 1) -> str:
+def _type(x: Any, axes: int) -> str:
     return f"{jnp.result_type(x)}{list(x.shape[axes:])}"

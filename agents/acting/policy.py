@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
-from agents.acting.contract import check_observation
+from agents.acting.contract import check_key, check_observation, check_one
 from agents.networks import Inputs
 from agents.networks.spaces import by_content, clipped
-from zoo.parts.checks import shown
+from agents.settings import check_kind
 
 
 class PolicyState(eqx.Module):
@@ -88,12 +88,16 @@ class Policy(eqx.Module):
 
         **Raises:**
 
-        `ValueError` for an observation of other shapes or parts than those of its space, and
-        `TypeError` for a `key` that is no array.
+        `ValueError` for an observation of other shapes or parts than those of its space, or of
+        fractions where it has whole numbers; `TypeError` for a `state` of another kind, a `begin`
+        that is not one boolean, a `reward` that is not one number, and a `key` that is not one.
         """
+        check_kind(PolicyState, "a PolicyState, as `init_state` returns it", state=state)
         check_observation(self.observation_space, observation)
-        if not isinstance(key, Array | np.ndarray | None):
-            raise TypeError(f"`key` (={shown(key)}) must be a PRNG key, such as jax.random.key(0).")
+        check_one("begin", begin, np.bool_, "one boolean")
+        check_one("reward", reward, np.number, "one number")
+        if key is not None:
+            check_key(key)
         inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))
         # A behavior is for environments side by side: this is one of them.
         one = lambda tree: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731

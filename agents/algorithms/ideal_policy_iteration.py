@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from agents.acting import Policy
+from agents.acting.contract import check_contract
 from agents.acting.tables import ByPreference, Tables, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
 from zoo.annotations import Share, StepSize
@@ -42,8 +43,10 @@ def enumerate_game(env: Any, params: Any) -> Game:
 
     **Raises:**
 
-    `ValueError` where a reset or a step is random, or there are more than 2,000 states.
+    `ValueError` where a reset or a step is random, or there are more than 2,000 states;
+    `ValueError` or `TypeError` where they do not return what they have to.
     """
+    check_contract(env, params)
     actions = env.action_space(params).n
     space = env.observation_space(params)
     keys = jax.random.split(jax.random.key(0), _KEYS)

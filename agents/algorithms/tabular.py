@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from agents.acting import Policy
+from agents.acting.contract import check_contract
 from agents.acting.tables import ByTable, choose, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
 from zoo.annotations import Count, Share, StepSize
@@ -91,6 +92,7 @@ class Tabular(AbstractAgent):
     def init(self, *, key: Array) -> AgentState:
         reset_key, act_key, key = jax.random.split(key, 3)
         env, params = self.environment
+        check_contract(env, params)
         observation, env_state = env.reset(reset_key, params)
         table = jnp.full(table_shape(self.environment), self.initial_value, jnp.float32)
         row = table_index(self.spaces[0], observation)

@@ -134,6 +134,10 @@ def test_a_state_has_to_count_its_steps():
         ),
         (Breaking(spaces.Discrete(4)), r"observation of shape \(3,\); .* says shape \(\)"),
         (
+            Breaking(envs.MultiDiscrete([4, 4, 4])),
+            r"observation of dtype float32; `observation_space` says whole numbers",
+        ),
+        (
             Breaking(spaces.Dict({"sign": spaces.Discrete(2)}), "parts"),
             r"observation of parts \['at', 'sign'\]; .* says parts \['sign'\]",
         ),
@@ -289,6 +293,20 @@ def test_states_are_kept_at_the_borders_of_segments():
     jax.tree.map(np.testing.assert_array_equal, rollout, again)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"length": 0}, r"`length` \(=0\) must be a whole number of at least 1"),
+        ({"segment": 0}, r"`segment` \(=0\) must be a whole number of at least 1"),
+        ({"length": 5, "segment": 2}, r"`length` \(=5\) must be divisible by `segment` \(=2\)"),
+        ({"envs": 0}, r"`envs` \(=0\) must be a whole number of at least 1"),
+    ],
+)
+def test_how_much_is_collected_is_checked(given, message):
+    with pytest.raises(ValueError, match=message):
+        collected(Spans(), **given)
+
+
 @pytest.mark.slow
 def test_a_key_that_is_an_array_of_numbers_is_the_same_key():
     typed, untyped = (collected(Spans(), segment=4, key=k) for k in (KEY, jax.random.key_data(KEY)))
@@ -333,6 +351,14 @@ PARTS = spaces.Dict({"at": spaces.Box(-1, 1, (2,)), "card": spaces.Discrete(3)})
         (PLANES, np.zeros(6), r"\(of shape \(6,\)\)"),
         (spaces.Discrete(3), np.zeros(1, int), r"\(of shape \(1,\)\) must be of shape \(\)"),
         (spaces.Discrete(3), {"at": 1}, r"\(of parts \['at'\]\) must be of shape \(\)"),
+        (spaces.Discrete(3), 0.5, r"`observation` \(of dtype float64\) must be of whole numbers"),
+        (spaces.Discrete(3), "x", r"`observation` \(of dtype <U0\) must be of whole numbers"),
+        (
+            envs.MultiDiscrete([3, 2]),
+            np.ones(2, np.float32),
+            r"`observation` \(of dtype float32\) must be of whole numbers",
+        ),
+        (PARTS, {"at": np.zeros(2), "card": 0.5}, r"`observation`\['card'\] \(of dtype float64\)"),
         (PARTS, {"at": np.zeros(2)}, r"\(of parts \['at'\]\) must be of parts \['at', 'card'\]"),
         (PARTS, np.zeros(5), r"\(of shape \(5,\)\) must be of parts"),
         (PARTS, {"at": np.zeros(3), "card": 0}, r"`observation`\['at'\] \(of shape \(3,\)\)"),
@@ -344,10 +370,40 @@ def test_a_policy_names_an_observation_of_another_space(space, observation, mess
         policy.act(policy.init_state(), observation, begin=True)
 
 
-def test_a_policy_names_what_is_no_key(unhooked):
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"key": 0}, r"`key` \(=0\) must be a PRNG key"),
+        ({"key": jnp.ones(2)}, r"`key` \(=Array.*\) must be a PRNG key"),
+        ({"key": jax.random.split(KEY, 2)}, r"`key` \(=.*\) must be a PRNG key"),
+        ({"key": jax.random.split(jax.random.PRNGKey(0), 2)}, r"`key` \(=.*\) must be a PRNG key"),
+        ({"begin": None}, r"`begin` \(=None\) must be one boolean"),
+        ({"begin": "x"}, r"`begin` \(='x'\) must be one boolean"),
+        ({"begin": 1}, r"`begin` \(=1\) must be one boolean"),
+        ({"begin": jnp.ones(2, bool)}, r"`begin` \(=Array\(.*\) must be one boolean"),
+        ({"reward": None}, r"`reward` \(=None\) must be one number"),
+        ({"reward": jnp.ones(2)}, r"`reward` \(=Array\(.*\) must be one number"),
+        ({"state": None}, r"`state` \(=None\) must be a PolicyState, as `init_state` returns it"),
+    ],
+)
+def test_a_policy_names_what_it_cannot_act_on(given, message, unhooked):
     policy = Policy(Counting(), spaces.Discrete(3), spaces.Discrete(2))
-    with pytest.raises(TypeError, match=r"`key` \(=0\) must be a PRNG key"):
-        policy.act(policy.init_state(), 1, begin=True, key=0)
+    right = {"state": policy.init_state(), "observation": 1, "begin": True, "reward": 0.0}
+    policy.act(**right)
+    with pytest.raises(TypeError, match=message):
+        policy.act(**right | given)
+
+
+@pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])
+def test_a_policy_acts_where_everything_is_traced(make_key):
+    policy = Policy(Counting(), spaces.Discrete(3), spaces.Discrete(2))
+    act = lambda *given, key: policy.act(*given, key=key)[1]  # noqa: E731
+    of_two = jax.tree.map(
+        lambda x: jnp.stack([x, x]),
+        (policy.init_state(), jnp.int8(1), jnp.bool_(True), jnp.bfloat16(0)),
+    )
+    actions = jax.eval_shape(jax.vmap(act), *of_two, key=jnp.stack([make_key(0), make_key(1)]))
+    assert actions.shape == (2,)
 
 
 def test_a_policy_takes_numbers_of_python_and_numpy():

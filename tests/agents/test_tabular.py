@@ -267,3 +267,61 @@ def test_true_online_sarsa_is_the_online_lambda_return_algorithm(limit):
 def test_true_online_traces_are_of_sarsa():
     with pytest.raises(ValueError, match=r"`traces` \(='true_online'\) needs rule 'sarsa'"):
         agents.Tabular(env="gravity", traces="true_online", rule="q_learning")
+
+
+class Changing(Chain):
+    """What its first observation is, or what its steps return, is changed."""
+
+    def __init__(self, change=lambda *answer: answer, seen=jnp.int32):
+        super().__init__()
+        self.change, self.seen = change, seen
+
+    def reset_env(self, key, params):
+        observation, state = super().reset_env(key, params)
+        return self.seen(observation), state
+
+    def step_env(self, key, state, action, params):
+        return self.change(*super().step_env(key, state, action, params))
+
+
+class Elsewhere(Changing):
+    """The same, as an environment whose step is its own."""
+
+    def step(self, key, state, action, params=None):
+        return self.change(*super().step(key, state, action, params))
+
+    def step_env(self, key, state, action, params):
+        return Chain.step_env(self, key, state, action, params)
+
+
+@pytest.mark.parametrize("learner", [agents.Tabular, agents.IdealPolicyIteration])
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (Changing(lambda o, s, r, d, i: (o, s, r, d)), "`step_env` returns 4 values, and not"),
+        (
+            Changing(lambda o, *rest: (jnp.stack([o, o]), *rest), lambda o: jnp.stack([o, o])),
+            r"`reset` returns observation of shape \(2,\); `observation_space` says shape \(\)",
+        ),
+        (
+            Changing(lambda o, *rest: (jnp.stack([o, o]), *rest)),
+            r"`step_env` returns observation as int32\[2\], `reset_env` as int32\[\]",
+        ),
+        (
+            Changing(lambda o, s, r, d, i: (o, s, r, d * 1.0, i)),
+            r"`step` returns terminated as float32\[\], not a boolean",
+        ),
+        (
+            Changing(lambda o, s, r, d, i: (o, s, jnp.stack([r, r]), d, i)),
+            r"`step` returns reward as float32\[2\], not one number",
+        ),
+        (Elsewhere(lambda *answer: answer[:4]), "`step` returns 4 values, and not"),
+        (
+            Elsewhere(lambda o, s, *rest: (o, s.replace(time=s.time * 1.0), *rest)),
+            r"`step` returns state\.time as float32\[\], `reset` as int32\[\]",
+        ),
+    ],
+)
+def test_an_environment_that_breaks_its_contract_is_named(learner, env, message, float32):
+    with pytest.raises((ValueError, TypeError), match=rf"`env` \(=\w+\): {message}"):
+        learner(env=env).init(key=jax.random.key(0))

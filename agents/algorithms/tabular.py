@@ -129,7 +129,7 @@ class Tabular(AbstractAgent):
         observation, env_state, reward, terminated, truncated, info = env.step(
             step_key, now.env_state, now.action, params
         )
-        done = terminated | truncated
+        reward, done = jnp.asarray(reward, jnp.float32), terminated | truncated
         # Where the episode goes on, the final observation is the observation.
         final = table_index(self.spaces[0], info["final_observation"])
         sarsa = self.rule == "sarsa"

@@ -1,5 +1,7 @@
 """`rtrl.accumulate`: value, gradient and carry of the loop it replaces, and the memory it needs."""
 
+import textwrap
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -234,7 +236,7 @@ def test_the_example_of_the_docstring():
     rng = np.random.default_rng(0)
     xs, targets = jnp.asarray(rng.normal(size=(4, 3))), jnp.asarray(rng.normal(size=(4, 16)))
     names = {"rtrl": rtrl, "zoo": zoo, "jnp": jnp, "xs": xs, "targets": targets}
-    exec("\n".join(line[4:] for line in lines), names)
+    exec(textwrap.dedent("\n".join(lines)), names)
     cell = names["cell"]
     _, ys = cell.scan(cell.init_state(), xs)
     np.testing.assert_allclose(names["value"], jnp.sum((ys - targets) ** 2), rtol=1e-10)

@@ -1,6 +1,7 @@
 """`rtrl.segment` with recurrences that are not cells."""
 
 import functools
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -201,7 +202,7 @@ def test_the_example_of_the_docstring():
     text = rtrl.segment.__doc__
     lines = text[text.index("```python") + 9 : text.index("```\n\n")].splitlines()
     names = {"rtrl": rtrl, "jnp": jnp, "scan": scan}
-    exec("\n".join(line[4:] for line in lines), names)
+    exec(textwrap.dedent("\n".join(lines)), names)
     parameters = {"a": jnp.full(3, 0.5), "w": jnp.ones((3, 2))}
     recurrence, xs = names["Leak"](), jnp.ones((4, 2))
     update = lambda p, h, x: p["a"] * h + p["w"] @ x  # noqa: E731

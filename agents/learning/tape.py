@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
+import scan
 from zoo.parts.checks import check_counts
 
 
@@ -94,8 +95,8 @@ class Tape(eqx.Module):
 
         **Raises:**
 
-        `ValueError` where the capacity is less than two rows for each step, or the flags are not
-        of as many steps.
+        `ValueError` where the capacity is less than two rows for each step, or flags, rows or
+        finals are not of as many steps.
         """
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if flag.shape != begin.shape:
@@ -103,6 +104,11 @@ class Tape(eqx.Module):
                     f"`{name}` (shape {flag.shape}) must have the shape of `begin`, {begin.shape}."
                 )
         time = begin.shape[0]
+        for name, tree in (("rows", rows), ("finals", finals)):
+            if (steps := scan.check_steps(name, tree)) != time:
+                raise ValueError(
+                    f"`{name}` (of {steps} steps) must be of those of `begin`, {time}."
+                )
         if self.capacity < 2 * time:
             raise ValueError(
                 f"`capacity` (={self.capacity}) must be at least twice the number of steps that "

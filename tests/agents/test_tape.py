@@ -302,6 +302,15 @@ def test_an_unfinished_episode_begun_anew_is_dropped():
             )
             for flag in ("terminated", "truncated")
         ),
+        *(
+            (
+                lambda t, rows=rows, finals=finals: one_of(t).extend(
+                    jnp.zeros(rows), jnp.zeros(finals), **flags_of([GOES_ON] * 2, True)
+                ),
+                rf"`{name}` \(of 1 steps\) must be of those of `begin`, 2\.",
+            )
+            for name, rows, finals in (("rows", 1, 2), ("finals", 2, 1))
+        ),
     ],
 )
 def test_bad_sizes_are_named(call, message, unhooked):

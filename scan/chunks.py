@@ -200,7 +200,7 @@ def _chunk(state, inputs):
     state = jnp.where(bad_start, 0, state)
     kept, g = (state.dtype, v.dtype), None
     if log_decay is not None:
-        g = jnp.cumsum(log_decay, 0, dtype=_summed_in(log_decay))
+        g = _summed(log_decay.astype(_summed_in(log_decay)), same)
     since_start = jnp.where(from_start, jnp.ones((), k.dtype) if g is None else jnp.exp(g), 0)
     until_end = jnp.where(to_end, jnp.ones((), k.dtype) if g is None else jnp.exp(g[-1:] - g), 0)
 
@@ -225,6 +225,22 @@ def _chunk(state, inputs):
 def _summed_in(log_decay: Array) -> Any:
     """The type to add decays up in: in half precision a strong one would hide those behind it."""
     return jnp.promote_types(log_decay.dtype, jnp.float32)
+
+
+@jax.custom_jvp
+def _summed(log_decay, same):
+    """The decays up to every step, with the derivatives of a sum over its episode alone.
+
+    What is earlier cancels in differences, in their derivatives but for rounding; a sum that began
+    anew with an episode would not fall from one step to the next, and its exponential overflow.
+    """
+    return jnp.cumsum(log_decay, 0)
+
+
+@_summed.defjvp
+def _summed_tangent(primals, tangents):
+    log_decay, same = primals
+    return _summed(*primals), _product("ts,sk->tk", same.astype(log_decay.dtype), tangents[0])
 
 
 def _finite(*arrays: Array | None) -> Any:

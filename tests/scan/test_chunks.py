@@ -68,6 +68,25 @@ def test_values_and_gradients_equal_the_loop(decays, delta):
     )
 
 
+@pytest.mark.quick_rows(1)
+@pytest.mark.parametrize(("decays", "delta"), [(1, True), (KEYS, False), (1, False), (KEYS, True)])
+def test_no_gradient_crosses_a_border_inside_a_chunk(decays, delta):
+    *floats, begin = problem(decays, delta)
+    weights = jnp.asarray(np.random.default_rng(1).normal(size=(TIME, HEADS, VALUES)))
+    later = (jnp.arange(TIME) >= 5)[:, None, None]  # where `begin` is
+
+    @jax.jit
+    @jax.grad
+    def gradient(floats):
+        end, reads = chunked(*floats, begin)
+        return jnp.sum(later * weights * jnp.sin(reads)) + jnp.sum(end**2)
+
+    *of_steps, of_state, of_decay = gradient(tuple(floats))
+    for g in jax.tree.leaves((of_steps, of_decay)):
+        assert not np.any(g[:5]) and np.any(g[5:])
+    assert not np.any(of_state)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("steps", "length"), [(3, 16), (1, 16), (5, 1)])
 def test_chunks_of_one_step_are_the_loop_too(steps, length):

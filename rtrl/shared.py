@@ -45,9 +45,10 @@ class Shared(AbstractStructure):
     about as much work as the sensitivity has numbers. It needs a `rtrl.Diagonal` inside, and a
     recurrence that makes nothing of a unit's number but what its parameters, constants and state
     say. Arrays that have no sensitivity are taken whole where a unit can take them so, as a buffer
-    that is as long as the input; otherwise those with the units as leading axes are a unit's own.
-    Otherwise every number of the state is probed by itself, as in `rtrl.Dense`: right for any
-    recurrence, and dear.
+    that is as long as the input; others with the units as leading axes are a unit's own.
+
+    Without `by_unit` every number of the state is probed by itself, as in `rtrl.Dense`: right for
+    any recurrence, and dear.
 
     Layout of the sensitivity: that of the inner structure for copies, or a pair: that of the inner
     structure for `own`, and that of `rtrl.Dense` for `shared`.

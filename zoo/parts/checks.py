@@ -38,8 +38,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def same_definition(one: Any, other: Any) -> bool:
     """Whether two are one, or one definition that was run twice, as a notebook's cell is."""
-    place = lambda x: (getattr(x, "__module__", None), getattr(x, "__qualname__", None))  # noqa: E731
-    name = str(place(one)[1])
-    return one is other or (
-        place(one) == place(other) and name != "None" and "<lambda>" not in name
-    )
+    name = getattr(one, "__qualname__", "<lambda>")  # a partial function has none
+    if one is other or "<lambda>" in name:
+        return one is other
+    place = getattr(other, "__module__", None), getattr(other, "__qualname__", None)
+    return (one.__module__, name) == place

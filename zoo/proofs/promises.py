@@ -272,10 +272,10 @@ def _kind(aval) -> str:
 def clocks(memory: AbstractMemory) -> list[Check]:
     """Whether what counts steps, whatever the inputs and parameters, counts in integers."""
     (moved, one, x), (_, two, _), _ = draws(memory)
-    states = (one, two, memory.init_state(), _stepped(moved, one, x)[0])
+    others = two, memory.init_state(), _stepped(moved, one, x)[0]
     found = []
     for (path, a), b, start, after in zip(
-        jax.tree_util.tree_leaves_with_path(one), *map(jax.tree.leaves, states[1:]), strict=True
+        jax.tree_util.tree_leaves_with_path(one), *map(jax.tree.leaves, others), strict=True
     ):
         if not jnp.issubdtype(a.dtype, jnp.inexact):
             continue

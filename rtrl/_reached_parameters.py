@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import PyTree
 
-from scan.nonlinear import needed
+from scan.programs import needed
 
 
 def reached_parameters(function: Callable, parameters: PyTree, *arguments) -> PyTree:

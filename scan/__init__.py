@@ -12,6 +12,7 @@ from scan.associative import resettable as resettable
 from scan.blocks import blocks as blocks
 from scan.chunks import delta_rule as delta_rule
 from scan.chunks import outer_products as outer_products
+from scan.hoisted import ahead as ahead
 from scan.hoisted import hoisted as hoisted
 from scan.hoisted import is_hoisted as is_hoisted
 from scan.linear import linear as linear
@@ -23,6 +24,7 @@ from scan.sequential import sequential as sequential
 
 __all__ = [
     "Report",
+    "ahead",
     "associative",
     "blocks",
     "check_begin",

@@ -5,9 +5,17 @@ from typing import Any
 
 import jax
 
+from scan.programs import size_of
+
 METHODS = ("auto", "sequential", "associative")
 FEWEST_STEPS = 32
 """The length from which chunks of matrix products are faster on a CPU than all states."""
+MOST_UNROLLED = {"units": 64, "dense": 8}
+"""Steps in one turn of a loop where each turn has to be started from outside, as on a GPU: an H200
+took as long for a turn of 64 elementwise steps as for 2, and gained little by more than 8 with a
+product of matrices in each."""
+LARGEST_TURN = 1024
+"""Operations in such a turn: programs are compiled for as long as they are large."""
 
 
 def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
@@ -21,6 +29,19 @@ def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
     if method not in choices:
         raise ValueError(f"`method` (={method!r}) must be one of {', '.join(choices)}.")
     return method
+
+
+def steps_at_once(coupling: str, step: Callable[..., Any], *arguments: Any) -> int:
+    """How many steps of a loop one turn of it shall take, other than on a CPU.
+
+    **Arguments:**
+
+    - `coupling`: `"units"` where a step is elementwise, else `"dense"`.
+    - `step`: a step of the loop.
+    - `arguments`: shapes and dtypes of what it is called with.
+    """
+    size = size_of(jax.make_jaxpr(step)(*arguments).jaxpr)
+    return max(1, min(MOST_UNROLLED[coupling], LARGEST_TURN // max(1, size)))
 
 
 def loop_or_tree(

@@ -3,16 +3,20 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
-from jaxtyping import PyTree
+from jax.extend.core import Jaxpr
+from jaxtyping import Array, PyTree
 
 from scan._checks import check_arrays, check_steps
 from scan._varying import vary_together
+from scan.programs import called_by, function_of, inputs_of, one_of, parted
 
 _HOISTING: ContextVar[bool] = ContextVar("hoisting", default=False)
+
+Update = Callable[[Any, Any, Any], Any]
+Step = Callable[[Any, Any], Any]
 
 
 def is_hoisted() -> bool:
@@ -24,9 +28,7 @@ def is_hoisted() -> bool:
     return _HOISTING.get()
 
 
-def hoisted(
-    update: Callable[[Any, Any, Any], Any], parameters: PyTree, state: PyTree, xs: PyTree
-) -> Callable[[Any, Any], Any]:
+def hoisted(update: Update, parameters: PyTree, state: PyTree, xs: PyTree) -> Step:
     """A step that has computed already what it computes of parameters alone.
 
     ```python
@@ -53,40 +55,61 @@ def hoisted(
 
     `ValueError` where there are no steps, `TypeError` for a parameter that is no array.
     """
-    check_steps("xs", xs)
-    check_arrays("parameters", parameters)
-    parameters, state, xs = vary_together(parameters, state, xs)
-    x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
-    with _hoisting():
-        traced, out = jax.make_jaxpr(update, return_shape=True)(parameters, state, x)
-    program, known = traced.jaxpr, jax.tree.leaves(parameters)
-    late = set(program.invars[len(known) :])
-    once, every = [], []
-    for equation in program.eqns:
-        moves = equation.effects or not late.isdisjoint(_variables(equation.invars))
-        (every if moves else once).append(equation)
-        if moves:
-            late |= set(equation.outvars)
-    used = _variables([v for e in every for v in e.invars] + program.outvars)
-    kept = [v for v in dict.fromkeys(used) if v not in late]
+    traced = _trace(update, parameters, state, xs)
+    once, every = parted(traced.program.eqns, traced.of_state + traced.of_x)
+    return _step_of(traced, every, traced.of_x, _values(traced, once, every))
 
-    inputs = [*program.constvars, *program.invars[: len(known)]]
-    first = program.replace(constvars=[], invars=inputs, eqns=once, outvars=kept)
-    fixed = jaxpr_as_fun(ClosedJaxpr(first, []))(*traced.consts, *known)
-    moving = program.invars[len(known) :]
-    rest = program.replace(constvars=[], invars=[*kept, *moving], eqns=every)
-    run, treedef = jaxpr_as_fun(ClosedJaxpr(rest, [])), jax.tree.structure(out)
 
-    def step(state, x):
-        # What the program was traced with varies over the devices that any of it varies over.
-        _, state, x = vary_together(parameters, state, x)
-        return treedef.unflatten(run(*fixed, *jax.tree.leaves((state, x))))
+def ahead(
+    update: Update, parameters: PyTree, state: PyTree, xs: PyTree
+) -> tuple[Step, list[Array]]:
+    """A step that is `hoisted`, with products of inputs and matrices made before the loop.
 
-    return step
+    ```python
+    step, drives = scan.ahead(update, parameters, state, xs)
+    final, states = scan.sequential(step, state, drives, unroll=16)
+    ```
+
+    A product for all steps fills a chip that a product for one leaves idle, and steps that are
+    elementwise without it can be compiled several into one. On a CPU it does not pay: what is read
+    again at every step has left the cache.
+
+    **Arguments:**
+
+    - `update`: one step, `(parameters, state, x) -> state`.
+    - `parameters`: pytree of arrays.
+    - `state`: the state carried in.
+    - `xs`: inputs, every leaf with a leading time axis.
+
+    **Returns:**
+
+    `(step, drives)`: `(state, drive) -> state`, and what it takes in place of the inputs: arrays
+    with a leading time axis, of products and of those inputs that are used otherwise.
+
+    **Raises:**
+
+    `ValueError` where there are no steps, `TypeError` for a parameter that is no array.
+    """
+    traced = _trace(update, parameters, state, xs)
+    program = traced.program
+    once, moving = parted(program.eqns, traced.of_state + traced.of_x)
+    of_inputs, _ = parted(moving, traced.of_state)
+    products = _up_to_products(of_inputs)
+    every = [e for e in moving if not any(e is made for made in products)]
+    ready = {*traced.of_x, *(v for e in products for v in e.outvars)}
+    # A loop without any inputs would have no number of steps.
+    drives = [v for v in inputs_of(every, program.outvars) if v in ready] or traced.of_x[:1]
+
+    values = _values(traced, once, moving)
+    known = [v for v in inputs_of(products) if v in values]
+    make = function_of(program, [*known, *traced.of_x], products, drives)
+    driven = jax.vmap(lambda *x: make(*(values[v] for v in known), *x))(*traced.xs)
+    return _step_of(traced, every, drives, values), driven
 
 
 @contextlib.contextmanager
-def _hoisting() -> Iterator[None]:
+def hoisting() -> Iterator[None]:
+    """While this lasts, steps that are traced are told that they are `hoisted`."""
     token = _HOISTING.set(True)
     try:
         yield
@@ -94,5 +117,72 @@ def _hoisting() -> Iterator[None]:
         _HOISTING.reset(token)
 
 
-def _variables(atoms):
-    return [v for v in atoms if not isinstance(v, Literal)]
+class _Traced(NamedTuple):
+    """A step's program, with what its variables stand for."""
+
+    program: Jaxpr
+    out: Any
+    parameters: list
+    """Arrays, those that the step closes over among them."""
+    xs: list
+    of_parameters: list
+    of_state: list
+    of_x: list
+
+
+def _trace(update, parameters, state, xs) -> _Traced:
+    check_steps("xs", xs)
+    check_arrays("parameters", parameters)
+    parameters, state, xs = vary_together(parameters, state, xs)
+    with hoisting():
+        traced, out = jax.make_jaxpr(update, return_shape=True)(parameters, state, one_of(xs))
+    program, counts = traced.jaxpr, [len(jax.tree.leaves(x)) for x in (parameters, state)]
+    ends = counts[0], sum(counts)
+    return _Traced(
+        program=program,
+        out=jax.tree.structure(out),
+        parameters=[*traced.consts, *jax.tree.leaves(parameters)],
+        xs=jax.tree.leaves(xs),
+        of_parameters=[*program.constvars, *program.invars[: ends[0]]],
+        of_state=program.invars[ends[0] : ends[1]],
+        of_x=program.invars[ends[1] :],
+    )
+
+
+def _values(traced: _Traced, once: list, every: list) -> dict:
+    """What is computed of parameters alone, by the variables that other equations know it by."""
+    moving = {*traced.of_state, *traced.of_x, *(v for e in every for v in e.outvars)}
+    wanted = [v for v in inputs_of(every, traced.program.outvars) if v not in moving]
+    found = function_of(traced.program, traced.of_parameters, once, wanted)(*traced.parameters)
+    return dict(zip(wanted, found, strict=True))
+
+
+def _step_of(traced: _Traced, equations: list, of_x: list, values: dict) -> Step:
+    outputs = traced.program.outvars
+    known = [v for v in inputs_of(equations, outputs) if v in values]
+    fixed = [values[v] for v in known]
+    run = function_of(traced.program, [*known, *traced.of_state, *of_x], equations, outputs)
+
+    def step(state, x):
+        # What the program was traced with varies over the devices that any of it varies over.
+        _, state, x = vary_together(traced.parameters, state, x)
+        return traced.out.unflatten(run(*fixed, *jax.tree.leaves((state, x))))
+
+    return step
+
+
+def _up_to_products(equations: list) -> list:
+    """The products of matrices among some equations, and those that they need."""
+    needed, found = set(), []
+    for equation in reversed(equations):
+        if _is_product(equation) or not needed.isdisjoint(equation.outvars):
+            needed |= set(inputs_of([equation]))
+            found.append(equation)
+    return found[::-1]
+
+
+def _is_product(equation) -> bool:
+    if equation.primitive.name == "dot_general":
+        (contracted, _), _ = equation.params["dimension_numbers"]
+        return bool(contracted)
+    return any(_is_product(inner) for program in called_by(equation) for inner in program.eqns)

@@ -15,7 +15,8 @@ from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.counts import check_counts
 from scan.linear import linear
-from scan.nonlinear import as_program, nonlinear, solution, states_before
+from scan.nonlinear import nonlinear, solution, states_before
+from scan.programs import as_program
 from scan.sequential import reset
 
 

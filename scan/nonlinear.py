@@ -1,24 +1,24 @@
 """Nonlinear recurrences: one step after another, and the derivatives of the states they have."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable
 from functools import partial, reduce
-from itertools import compress
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxtyping import Array, Bool, PyTree
 
-from scan._checks import check_arrays, check_recurrence, check_update
+from scan._checks import check_arrays, check_recurrence, check_steps
 from scan._linear_map import linear_map, nonzero
-from scan._platform import loop_or_tree
+from scan._platform import loop_or_tree, steps_at_once
+from scan._stand_in import stand_in
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
+from scan.hoisted import ahead, hoisted, hoisting
+from scan.programs import apart, as_program, one_of
 from scan.sequential import reset, sequential
-
-_CALLS = ("jit", "pjit", "checkpoint", "remat", "remat2")
 
 
 def nonlinear(
@@ -69,92 +69,43 @@ def nonlinear(
     parameters, state, xs, begin, initial, states = vary_together(
         parameters, state, xs, begin, initial, states
     )
-    step, parameters = as_program(update, parameters, state, xs)
+    with hoisting() if coupling == "dense" else contextlib.nullcontext():
+        step, parameters = as_program(update, parameters, state, xs)
     if states is None:
-        constants, start, inputs = jax.lax.stop_gradient((parameters, state, xs))
-        _, states = sequential(partial(step, constants), start, inputs, begin, initial=initial)
+        given = jax.lax.stop_gradient((parameters, state, xs))
+        states = _by_platform(
+            partial(_in_turn, step, coupling),
+            partial(_several_at_once, step, coupling),
+            *(*given, begin, initial),
+            result=jax.tree.map(partial(_at_all_steps, check_steps("xs", xs)), state),
+        )
     # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
     return solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
-def needed(program: Jaxpr) -> list[bool]:
-    """Which inputs of a traced program its results depend on.
-
-    **Arguments:**
-
-    - `program`: a traced program.
-
-    **Returns:**
-
-    A boolean for each of its inputs.
-    """
-    return _needed(program, program.outvars)
+def _by_platform(in_turn, at_once, *arguments, result):
+    """Of a CPU, or any other. Only that one is traced: both have the other's derivatives too."""
+    branches = {"cpu": in_turn, "default": at_once}
+    return stand_in(branches, in_turn, *arguments, result=result)
 
 
-def _needed(program: Jaxpr, results: Sequence[Any]) -> list[bool]:
-    variables = lambda atoms: {v for v in atoms if not isinstance(v, Literal)}  # noqa: E731
-    used = variables(results)
-    for equation in reversed(program.eqns):
-        if used.isdisjoint(equation.outvars):
-            continue
-        inputs = equation.invars
-        # A function in a `jit` or a `checkpoint` of its own is one equation with all its arguments.
-        if equation.primitive.name in _CALLS:
-            called = equation.params["jaxpr"]
-            called = called.jaxpr if isinstance(called, ClosedJaxpr) else called
-            wanted = [v in used for v in equation.outvars]
-            flags = _needed(called, list(compress(called.outvars, wanted)))
-            inputs = list(compress(inputs, flags))
-        used |= variables(inputs)
-    return [v in used for v in program.invars]
+def _at_all_steps(time, h):
+    return jax.ShapeDtypeStruct((time, *h.shape), h.dtype)
 
 
-def as_program(
-    update: Callable[..., Any], parameters: PyTree, state: PyTree, xs: PyTree
-) -> tuple[Callable[..., Any], list]:
-    """A step as a function of all arrays that it depends on, and of no other.
-
-    Rules for derivatives may not close over arrays, because they are called when those are long
-    gone; and a traced program shows which parameters the states are functions of, only if it is
-    given no others.
-
-    **Arguments:**
-
-    - `update`: one step, `(parameters, state, x) -> state`.
-    - `parameters`, `state`, `xs`: what it will be called with; `xs` with a leading time axis.
-
-    **Returns:**
-
-    `(step, parameters)`: `step(parameters, state, x) -> state`, and a list of arrays.
-
-    **Raises:**
-
-    `ValueError` where the update returns no such state.
-    """
-    leaves, treedef = jax.tree.flatten(parameters)
-    # `x` by its type: a slice of `xs` would be a part of the caller's program for nothing.
-    x = jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
-    traced, out = jax.make_jaxpr(
-        lambda leaves, *rest: update(treedef.unflatten(leaves), *rest), return_shape=True
-    )(leaves, state, x)
-    check_update(out, state)
-    flags = needed(traced.jaxpr)[: len(leaves)]
-    used = [leaf for flag, leaf in zip(flags, leaves, strict=True) if flag]
-    unused = [
-        None if flag else (jnp.shape(leaf), jnp.result_type(leaf))
-        for flag, leaf in zip(flags, leaves, strict=True)
-    ]
-    step = partial(_step_of_program, traced.jaxpr, jax.tree.structure(out), unused)
-    return step, [*traced.consts, *used]
+def _in_turn(step, coupling, parameters, state, xs, begin, initial):
+    update = partial(step, parameters)
+    if coupling == "dense":
+        update = hoisted(step, parameters, state, xs)
+    return sequential(update, state, xs, begin, initial=initial)[1]
 
 
-def _step_of_program(program, treedef, unused, parameters, state, x):
-    count = len(program.constvars)
-    closed_over, used = parameters[:count], iter(parameters[count:])
-    whole = [next(used) if shape is None else jnp.zeros(*shape) for shape in unused]
-    run = jaxpr_as_fun(ClosedJaxpr(program, closed_over))
-    return treedef.unflatten(run(*whole, *jax.tree.leaves((state, x))))
+def _several_at_once(step, coupling, parameters, state, xs, begin, initial):
+    """The same where a loop's turns are dear: as little as can be in each, and as few."""
+    update, drives = ahead(step, parameters, state, xs)
+    steps = steps_at_once(coupling, update, state, one_of(drives))
+    return sequential(update, state, drives, begin, initial=initial, unroll=steps)[1]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -198,8 +149,12 @@ def _cotangents(step, coupling, wanted, states, residuals, cotangent):
     """The adjoint of that recurrence, and one product for all steps."""
     parameters, state, xs, begin, initial = residuals
     before = states_before(state, begin, initial, states)
-    find = _adjoint_of_units if coupling == "units" else _adjoint_in_a_loop
-    adjoint, of_state = find(partial(step, parameters), before, xs, begin, cotangent)
+    given = parameters, before, xs, begin, cotangent
+    if coupling == "units":
+        adjoint, of_state = _adjoint_of_units(partial(step, parameters), *given[1:])
+    else:
+        in_turn, known = (partial(f, step) for f in (_adjoint_in_turn, _adjoint_of_known))
+        adjoint, of_state = _by_platform(in_turn, known, *given, result=(cotangent, state))
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
     of_parameters, of_xs = jax.vjp(steps, *moved)[1](adjoint)
     found = iter(of_parameters), iter(jax.tree.leaves(of_state)), iter(of_xs)
@@ -316,17 +271,41 @@ def _back_in_a_tree(back, direct, begin):
     return list(jnp.moveaxis(total, -1, 0)), list(jnp.moveaxis(d_state, -1, 0))
 
 
-def _adjoint_in_a_loop(update, before, xs, begin, cotangent):
+def _adjoint_in_turn(step, parameters, before, xs, begin, cotangent):
     """The same where units may act on one another: step by step."""
 
+    def back(inputs, total):
+        at, x = inputs
+        return jax.vjp(lambda h: step(parameters, h, x), at)[1](total)[0]
+
+    return _back_in_turn(back, (before, xs), begin, cotangent)
+
+
+def _adjoint_of_known(step, parameters, before, xs, begin, cotangent):
+    """The same with what derivatives take of states and inputs computed for all steps at once."""
+
+    def pullback(parameters, at, x):
+        return jax.vjp(lambda h: step(parameters, h, x), at)[1]
+
+    join, constant, varying = apart(pullback, parameters, before, xs)
+
+    def back(varying, total):
+        return join(constant, varying)(total)[0]
+
+    steps = steps_at_once("dense", back, one_of(varying), one_of(cotangent))
+    return _back_in_turn(back, varying, begin, cotangent, unroll=steps)
+
+
+def _back_in_turn(back, of_steps, begin, cotangent, unroll=1):
     def step(carry, inputs):
-        direct, at, x, begins = inputs
+        direct, of_step, begins = inputs
         total = jax.tree.map(jnp.add, direct, carry)
-        (through,) = jax.vjp(lambda h: update(h, x), at)[1](total)
+        through = back(of_step, total)
         if begin is not None:
             through = reset(begins, jax.tree.map(jnp.zeros_like, through), through)
         return through, total
 
     start = jax.tree.map(lambda g: jnp.zeros_like(g[0]), cotangent)
-    d_state, adjoint = jax.lax.scan(step, start, (cotangent, before, xs, begin), reverse=True)
+    inputs = cotangent, of_steps, begin
+    d_state, adjoint = jax.lax.scan(step, start, inputs, reverse=True, unroll=unroll)
     return adjoint, d_state

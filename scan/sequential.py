@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, PyTree
 
 from scan._checks import check_begin, check_initial, check_steps
 from scan._varying import vary_as_carried
+from scan.counts import check_counts
 
 
 def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTree:
@@ -52,6 +53,7 @@ def sequential(
     begin: Bool[Array, " time"] | None = None,
     *,
     initial: PyTree = None,
+    unroll: int = 1,
 ) -> tuple[PyTree, PyTree]:
     """Run `h_t = update(h_{t-1}, x_t)` one step after another.
 
@@ -63,6 +65,7 @@ def sequential(
     - `begin`: shape `[time]`; where true, the state is replaced by `initial` before `x_t` is
       consumed.
     - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
+    - `unroll`: steps that are compiled into one turn of the loop. A GPU pays for each turn.
 
     **Returns:**
 
@@ -72,10 +75,11 @@ def sequential(
     **Raises:**
 
     `ValueError` where there are no steps, or not as many in all leaves, when `begin` is given
-    without an `initial` built like `state`, or not for each step; `TypeError` when it is not
-    boolean.
+    without an `initial` built like `state`, or not for each step, or for an `unroll` below 1;
+    `TypeError` when it is not boolean.
     """
     time = check_steps("xs", xs)
+    check_counts(1, unroll=unroll)
     if begin is not None:
         begin = check_begin(begin, time)
         check_initial(initial, state)
@@ -91,4 +95,6 @@ def sequential(
         return carry, carry
 
     inputs = (xs, begin)
-    return jax.lax.scan(step_and_keep, vary_as_carried(step, state, inputs), inputs)
+    return jax.lax.scan(
+        step_and_keep, vary_as_carried(step, state, inputs), inputs, unroll=min(unroll, time)
+    )

@@ -207,7 +207,8 @@ orders_of_the_nonlinear_loop = functools.cache(functools.partial(orders_of_nonli
         (scan.nonlinear, "two components", "cpu"),
         (scan.nonlinear, "two components", "default"),
         (scan.nonlinear, "one component", "default"),
-        (scan.nonlinear, "dense", "cpu"),  # which is the same elsewhere
+        (scan.nonlinear, "dense", "cpu"),
+        (scan.nonlinear, "dense", "default"),
         (by_newton, "two components", "default"),
     ],
     indirect=["platform"],

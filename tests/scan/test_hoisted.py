@@ -19,10 +19,13 @@ def update(p, state, x):
 
 
 def states(use, parameters, state, xs):
-    step = lambda state, x: update(parameters, state, x)  # noqa: E731
-    if use:
+    step, unroll = (lambda state, x: update(parameters, state, x)), 1
+    if use == "hoisted":
         step = scan.hoisted(update, parameters, state, xs)
-    return scan.sequential(step, state, xs, jnp.arange(7) == 4, initial=state)[1]
+    elif use == "ahead":
+        (step, xs), unroll = scan.ahead(update, parameters, state, xs), 3
+    begin = jnp.arange(7) == 4
+    return scan.sequential(step, state, xs, begin, initial=state, unroll=unroll)[1]
 
 
 def test_values_and_derivatives_are_those_of_the_step():
@@ -49,16 +52,22 @@ def test_values_and_derivatives_are_those_of_the_step():
         )()
 
     close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)  # noqa: E731
-    jax.tree.map(close, all_of(True), all_of(False))
+    expected = all_of("never")
+    for way in ("hoisted", "ahead"):
+        jax.tree.map(close, all_of(way), expected)
 
 
-@pytest.mark.parametrize(("use", "count"), [(True, 0), (False, 2)])
-def test_transposes_are_out_of_the_loop(use, count):
+@pytest.mark.parametrize(
+    ("use", "transposes", "products"), [("hoisted", 0, 2), ("ahead", 0, 1), ("never", 2, 2)]
+)
+def test_what_is_left_in_the_loop(use, transposes, products):
+    """No transposes and no exponential; ahead of it, no products of inputs either."""
     program = jax.make_jaxpr(lambda *arguments: states(use, *arguments))(PARAMETERS, STATE, XS)
     (loop,) = (e for e in program.eqns if e.primitive.name == "scan")
     names = [e.primitive.name for e in loop.params["jaxpr"].eqns]
-    assert names.count("transpose") == count
-    assert ("exp" in names) != use
+    assert names.count("transpose") == transposes
+    assert ("exp" in names) == (use == "never")
+    assert names.count("dot_general") == products
 
 
 def test_a_step_knows_whether_it_is_traced_for_a_loop():
@@ -79,3 +88,26 @@ def test_a_step_knows_whether_it_is_traced_for_a_loop():
     with pytest.raises(ZeroDivisionError):
         scan.hoisted(fails, jnp.ones(1), jnp.zeros(()), jnp.ones(3))
     assert not scan.is_hoisted()
+
+
+def test_what_is_made_ahead_is_products_and_what_they_need():
+    """Elementwise operations of inputs stay, as they cost less than memory for their results."""
+
+    def update(p, h, x):
+        a, b, steps = x
+        wide = jnp.outer(a, b).ravel()  # 6 numbers of 5
+        return jnp.tanh(h + wide + jax.nn.relu(jnp.sin(a) @ p) * steps)
+
+    xs = jnp.ones((4, 2)), jnp.ones((4, 3)), jnp.arange(4)
+    step, drives = scan.ahead(update, jnp.ones((2, 6)), jnp.zeros(6), xs)
+    assert [d.shape for d in drives] == [(4, 2), (4, 3), (4, 6), (4,)]
+    loop = jax.make_jaxpr(step)(jnp.zeros(6), [d[0] for d in drives])
+    assert "dot_general" not in str(loop)
+    assert "sin" not in str(loop)
+
+
+def test_a_step_without_inputs_has_their_number_of_steps():
+    step, drives = scan.ahead(
+        lambda p, h, x: p * h, jnp.full(2, 0.5), jnp.ones(2), jnp.ones((3, 1))
+    )
+    np.testing.assert_array_equal(scan.sequential(step, jnp.ones(2), drives)[0], 0.125)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import scan
+from scan import _stand_in
 from tests.cases import slow_but
 
 TIME, UNITS, INPUTS = 9, 3, 2
@@ -51,11 +52,24 @@ RECURRENCES = {
 }
 
 
+def taken_by(platform, monkeypatch):
+    """Let every choice be that of one platform, whatever a program is lowered for."""
+
+    def branch(*arguments, **branches):
+        return branches[platform](*arguments)
+
+    def only(branches, types):
+        chosen = next(f for name, f, _ in branches if name == platform)
+        return dict.fromkeys(("cpu", "default"), chosen)
+
+    monkeypatch.setattr(jax.lax, "platform_dependent", branch)
+    monkeypatch.setattr(_stand_in, "_fitting", only)
+
+
 @pytest.fixture(params=["cpu", "default"])
 def platform(request, monkeypatch):
     """The branch that programs take: that of other platforms runs on a CPU too."""
-    branch = lambda *arguments, **branches: branches[request.param](*arguments)  # noqa: E731
-    monkeypatch.setattr(jax.lax, "platform_dependent", branch)
+    taken_by(request.param, monkeypatch)
     return request.param
 
 

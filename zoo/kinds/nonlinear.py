@@ -39,12 +39,33 @@ class AbstractNonlinearCell(AbstractCell):
             return solved(scan.newton, updated, parameters, state, xs, begin, **options)[0]
         if method == "auto" and self.coupling == "units" and is_of_units(state):
             return solved(scan.nonlinear, updated, parameters, state, xs, begin)
-        step = parameters.update
         if method == "auto":
-            arrays, static = eqx.partition(parameters, eqx.is_array)
-            of_arrays = lambda arrays, *rest: updated(eqx.combine(arrays, static), *rest)  # noqa: E731
-            step = scan.hoisted(of_arrays, arrays, state, xs)
-        return scan.sequential(step, state, xs, begin, initial=parameters.init_state())[1]
+            return _in_turn_or_known(parameters, state, xs, begin)
+        initial = parameters.init_state()
+        return scan.sequential(parameters.update, state, xs, begin, initial=initial)[1]
+
+
+def _in_turn_or_known(
+    cell: Any, state: State, xs: Array, begin: Bool[Array, " time"] | None
+) -> State:
+    """The states of a dense cell: the loop that autodiff goes through or, where another is faster
+    than that, one with an adjoint of its own."""
+    arrays, static = eqx.partition(cell, eqx.is_array)
+
+    def in_turn(arrays, state, xs, begin):
+        of_arrays = lambda arrays, *rest: updated(eqx.combine(arrays, static), *rest)  # noqa: E731
+        step = scan.hoisted(of_arrays, arrays, state, xs)
+        initial = eqx.combine(arrays, static).init_state()
+        return scan.sequential(step, state, xs, begin, initial=initial)[1]
+
+    def known(arrays, state, xs, begin):
+        cell = eqx.combine(arrays, static)
+        return solved(scan.nonlinear, updated, cell, state, xs, begin, coupling="dense")
+
+    given = scan.vary_together(arrays, state, xs, begin)
+    if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(state)):
+        return in_turn(*given)
+    return scan.loop_or_tree(in_turn, known, *given)
 
 
 def solved(

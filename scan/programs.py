@@ -1,0 +1,191 @@
+"""Steps as traced programs: what they depend on, and what of them is the same at every step."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import compress
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
+from jaxtyping import PyTree
+
+from scan._checks import check_update
+
+_CALLS = ("jit", "pjit", "checkpoint", "remat", "remat2")
+
+
+def needed(program: Jaxpr) -> list[bool]:
+    """Which inputs of a traced program its results depend on.
+
+    **Arguments:**
+
+    - `program`: a traced program.
+
+    **Returns:**
+
+    A boolean for each of its inputs.
+    """
+    return _needed(program, program.outvars)
+
+
+def _needed(program: Jaxpr, results: Sequence[Any]) -> list[bool]:
+    used = set(variables_of(results))
+    for equation in reversed(program.eqns):
+        if used.isdisjoint(equation.outvars):
+            continue
+        inputs = equation.invars
+        # A function in a `jit` or a `checkpoint` of its own is one equation with all its arguments,
+        # and so is a choice between functions, as that of a platform, whose number comes first.
+        if equation.primitive.name in (*_CALLS, "cond"):
+            wanted = [v in used for v in equation.outvars]
+            called = called_by(equation)
+            flags = [_needed(f, list(compress(f.outvars, wanted))) for f in called]
+            chosen = [True] * (len(inputs) - len(flags[0]))
+            inputs = list(compress(inputs, [*chosen, *map(any, zip(*flags, strict=True))]))
+        used |= set(variables_of(inputs))
+    return [v in used for v in program.invars]
+
+
+def as_program(
+    update: Callable[..., Any], parameters: PyTree, state: PyTree, xs: PyTree
+) -> tuple[Callable[..., Any], list]:
+    """A step as a function of all arrays that it depends on, and of no other.
+
+    Rules for derivatives may not close over arrays, because they are called when those are long
+    gone; and a traced program shows which parameters the states are functions of, only if it is
+    given no others.
+
+    **Arguments:**
+
+    - `update`: one step, `(parameters, state, x) -> state`.
+    - `parameters`, `state`, `xs`: what it will be called with; `xs` with a leading time axis.
+
+    **Returns:**
+
+    `(step, parameters)`: `step(parameters, state, x) -> state`, and a list of arrays.
+
+    **Raises:**
+
+    `ValueError` where the update returns no such state.
+    """
+    leaves, treedef = jax.tree.flatten(parameters)
+    traced, out = jax.make_jaxpr(
+        lambda leaves, *rest: update(treedef.unflatten(leaves), *rest), return_shape=True
+    )(leaves, state, one_of(xs))
+    check_update(out, state)
+    flags = needed(traced.jaxpr)[: len(leaves)]
+    used = [leaf for flag, leaf in zip(flags, leaves, strict=True) if flag]
+    unused = [
+        None if flag else (jnp.shape(leaf), jnp.result_type(leaf))
+        for flag, leaf in zip(flags, leaves, strict=True)
+    ]
+    step = partial(_step_of_program, traced.jaxpr, jax.tree.structure(out), unused)
+    return step, [*traced.consts, *used]
+
+
+def _step_of_program(program, treedef, unused, parameters, state, x):
+    count = len(program.constvars)
+    closed_over, used = parameters[:count], iter(parameters[count:])
+    whole = [next(used) if shape is None else jnp.zeros(*shape) for shape in unused]
+    run = jaxpr_as_fun(ClosedJaxpr(program, closed_over))
+    return treedef.unflatten(run(*whole, *jax.tree.leaves((state, x))))
+
+
+def one_of(xs: PyTree) -> PyTree:
+    """Shapes and dtypes of one step's part of a pytree with a leading time axis."""
+    # By its type: a slice would be a part of the caller's program for nothing.
+    return jax.eval_shape(lambda xs: jax.tree.map(lambda x: x[0], xs), xs)
+
+
+def parted(equations: Iterable[Any], variables: Iterable[Any]) -> tuple[list, list]:
+    """The equations that depend on none of some variables, and those that do, each in order.
+
+    One with effects belongs to the second.
+    """
+    late = set(variables)
+    once, every = [], []
+    for equation in equations:
+        moves = equation.effects or not late.isdisjoint(variables_of(equation.invars))
+        (every if moves else once).append(equation)
+        if moves:
+            late |= set(equation.outvars)
+    return once, every
+
+
+def inputs_of(equations: Sequence[Any], outputs: Iterable[Any] = ()) -> list:
+    """The variables that some equations, or outputs, take from outside, each once."""
+    made = {v for equation in equations for v in equation.outvars}
+    used = variables_of([v for equation in equations for v in equation.invars] + list(outputs))
+    return [v for v in dict.fromkeys(used) if v not in made]
+
+
+def function_of(
+    program: Jaxpr, inputs: Sequence[Any], equations: Sequence[Any], outputs: Sequence[Any]
+) -> Callable[..., list]:
+    """Some of a program's equations as a function."""
+    part = program.replace(
+        constvars=[], invars=list(inputs), eqns=list(equations), outvars=list(outputs)
+    )
+    return jaxpr_as_fun(ClosedJaxpr(part, []))
+
+
+def apart(
+    function: Callable[..., Any], fixed: PyTree, *moving: PyTree
+) -> tuple[Callable[[list, list], Any], list, list]:
+    """A function's result at every step, without copies of what is the same at all of them.
+
+    **Arguments:**
+
+    - `function`: `(fixed, *moving) -> pytree of arrays`; may not close over arrays.
+    - `fixed`: pytree of arrays.
+    - `moving`: pytrees of arrays with a leading time axis.
+
+    **Returns:**
+
+    `(join, constant, varying)`: the leaves that depend on no step, those of all steps with a
+    leading time axis, and `join(constant, varying[t])`, which is the result of step t.
+    """
+    leaves, xs = jax.tree.leaves(fixed), jax.tree.leaves(moving)
+    traced, out = jax.make_jaxpr(function, return_shape=True)(fixed, *map(one_of, moving))
+    program = traced.jaxpr
+    known, late = program.invars[: len(leaves)], program.invars[len(leaves) :]
+    once, every = parted(program.eqns, late)
+    moves = set(late) | {v for equation in every for v in equation.outvars}
+    varies = [not isinstance(v, Literal) and v in moves for v in program.outvars]
+    constant = [v for v, flag in zip(program.outvars, varies, strict=True) if not flag]
+    varying = list(compress(program.outvars, varies))
+
+    kept = [v for v in inputs_of(every, varying) if v not in moves]
+    given = [*program.constvars, *known]
+    first = function_of(program, given, once, [*constant, *kept])(*traced.consts, *leaves)
+    constants, values = first[: len(constant)], first[len(constant) :]
+    second = function_of(program, [*kept, *late], every, varying)
+    steps = jax.vmap(lambda *x: second(*values, *x))(*xs)
+
+    def join(constants, varying):
+        constants, varying = iter(constants), iter(varying)
+        parts = [next(varying if flag else constants) for flag in varies]
+        return jax.tree.unflatten(jax.tree.structure(out), parts)
+
+    return join, constants, steps
+
+
+def called_by(equation: Any) -> list[Jaxpr]:
+    """The programs in an equation: of a function that is called, of a loop's body, of branches."""
+    found = []
+    for parameter in equation.params.values():
+        several = parameter if isinstance(parameter, list | tuple) else [parameter]
+        found += [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in several]
+    return [x for x in found if isinstance(x, Jaxpr)]
+
+
+def size_of(program: Jaxpr) -> int:
+    """The number of operations, those of inner programs included."""
+    inner = ([size_of(p) for p in called_by(equation)] for equation in program.eqns)
+    return sum(sum(sizes) or 1 for sizes in inner)
+
+
+def variables_of(atoms: Iterable[Any]) -> list:
+    """Those of a program's atoms that are no literals."""
+    return [v for v in atoms if not isinstance(v, Literal)]

@@ -33,8 +33,8 @@ def stand_in(
     - `branches`: a function for `"default"`, and for `"cpu"` and `"cuda"` if they have their own;
       none may close over arrays.
     - `other`: of the same values, made of what JAX can differentiate; nor may it.
-    - `arguments`: of either, pytrees of arrays, whose varying axes of a mesh are the same. `None`
-      is one.
+    - `arguments`: of either, pytrees of arrays. The first leaf varies over all axes of a mesh that
+      any of them varies over. `None` is one.
     - `result`: a pytree of arrays with the shapes and dtypes of what the functions return.
     - `largest`: how many numbers a result may have, batches included, for a platform's function to
       be called; that of `"default"` is in its place beyond.

@@ -133,7 +133,8 @@ class _Traced(NamedTuple):
 def _trace(update, parameters, state, xs) -> _Traced:
     check_steps("xs", xs)
     check_arrays("parameters", parameters)
-    parameters, state, xs = vary_together(parameters, state, xs)
+    # Not the parameters: a program that casts what it is given takes nothing that is cast already.
+    _, state, xs = vary_together(parameters, state, xs)
     with hoisting():
         traced, out = jax.make_jaxpr(update, return_shape=True)(parameters, state, one_of(xs))
     program, counts = traced.jaxpr, [len(jax.tree.leaves(x)) for x in (parameters, state)]

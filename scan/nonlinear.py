@@ -72,36 +72,26 @@ def nonlinear(
     with hoisting() if coupling == "dense" else contextlib.nullcontext():
         step, parameters = as_program(update, parameters, state, xs)
     if states is None:
-        given = jax.lax.stop_gradient((parameters, state, xs))
-        states = _by_platform(
-            partial(_in_turn, step, coupling),
-            partial(_several_at_once, step, coupling),
-            *(*given, begin, initial),
-            result=jax.tree.map(partial(_at_all_steps, check_steps("xs", xs)), state),
-        )
+        given = jax.lax.stop_gradient((state, parameters, xs))
+        in_turn, several = (partial(f, step, coupling) for f in (_in_turn, _several_at_once))
+        time = check_steps("xs", xs)
+        result = jax.tree.map(lambda h: jax.ShapeDtypeStruct((time, *h.shape), h.dtype), state)
+        # Nothing is differentiated here, and only what a program is lowered for is traced.
+        branches = {"cpu": in_turn, "default": several}
+        states = stand_in(branches, in_turn, *given, begin, initial, result=result)
     # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
     return solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
-def _by_platform(in_turn, at_once, *arguments, result):
-    """Of a CPU, or any other. Only that one is traced: both have the other's derivatives too."""
-    branches = {"cpu": in_turn, "default": at_once}
-    return stand_in(branches, in_turn, *arguments, result=result)
-
-
-def _at_all_steps(time, h):
-    return jax.ShapeDtypeStruct((time, *h.shape), h.dtype)
-
-
-def _in_turn(step, coupling, parameters, state, xs, begin, initial):
+def _in_turn(step, coupling, state, parameters, xs, begin, initial):
     update = partial(step, parameters)
     if coupling == "dense":
         update = hoisted(step, parameters, state, xs)
     return sequential(update, state, xs, begin, initial=initial)[1]
 
 
-def _several_at_once(step, coupling, parameters, state, xs, begin, initial):
+def _several_at_once(step, coupling, state, parameters, xs, begin, initial):
     """The same where a loop's turns are dear: as little as can be in each, and as few."""
     update, drives = ahead(step, parameters, state, xs)
     steps = steps_at_once(coupling, update, state, one_of(drives))
@@ -154,7 +144,7 @@ def _cotangents(step, coupling, wanted, states, residuals, cotangent):
         adjoint, of_state = _adjoint_of_units(partial(step, parameters), *given[1:])
     else:
         in_turn, known = (partial(f, step) for f in (_adjoint_in_turn, _adjoint_of_known))
-        adjoint, of_state = _by_platform(in_turn, known, *given, result=(cotangent, state))
+        adjoint, of_state = loop_or_tree(in_turn, known, *given)
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
     of_parameters, of_xs = jax.vjp(steps, *moved)[1](adjoint)
     found = iter(of_parameters), iter(jax.tree.leaves(of_state)), iter(of_xs)

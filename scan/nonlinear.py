@@ -49,8 +49,8 @@ def nonlinear(
     - `begin`: shape `[time]`; where true, the state is replaced by `initial`, a constant.
     - `initial`: the state at the beginning of an episode. Needed when `begin` is given.
     - `coupling`: `"units"` where the state's leaves have one shape and dtype and no unit acts on
-      another. `"dense"` for any other: derivatives then go step by step, and `scan.sequential` is
-      as fast, unless the states are known.
+      another. `"dense"` for any other: derivatives then go step by step, and on a CPU
+      `scan.sequential` is as fast, unless the states are known.
     - `states`: the states, where they are known, from another method or another call.
 
     **Returns:**

@@ -160,6 +160,7 @@ class PPO(AbstractAgent):
             )
         if self.squash_actions:
             check_room(self.spaces[1], self.env_name)
+        self._rate  # noqa: B018 - a fall over too many updates is told now
 
     @property
     def steps_per_iteration(self) -> int:
@@ -176,16 +177,19 @@ class PPO(AbstractAgent):
         iterations = iterations_of(self.anneal_steps, self.steps_per_iteration)
         return optax.linear_schedule(start, end, iterations)(iteration)
 
-    @cached_property
-    def _optimizer(self) -> optax.GradientTransformation:
-        rate = falling_rate(
+    @property
+    def _rate(self) -> optax.ScalarOrSchedule:
+        return falling_rate(
             self.learning_rate,
             self.anneal_steps,
             steps_per_iteration=self.steps_per_iteration,
             updates=self.epochs * self.minibatches,
         )
+
+    @cached_property
+    def _optimizer(self) -> optax.GradientTransformation:
         return optax.chain(
-            optax.clip_by_global_norm(self.max_grad_norm), optax.adam(rate, eps=1e-5)
+            optax.clip_by_global_norm(self.max_grad_norm), optax.adam(self._rate, eps=1e-5)
         )
 
     def network(self, *, key: Array) -> Recurrent | Separate:

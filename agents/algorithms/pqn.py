@@ -125,6 +125,7 @@ class PQN(AbstractAgent):
         segments = self.steps_per_iteration // self._segment
         check_minibatches(self.minibatches, segments)
         check_discrete(self.spaces[1], self.env_name)
+        self._rate  # noqa: B018 - a fall over too many updates is told now
 
     @property
     def steps_per_iteration(self) -> int:
@@ -134,15 +135,18 @@ class PQN(AbstractAgent):
     def _segment(self) -> int:
         return self.gradient.segment_length(self.rollout_length)
 
-    @cached_property
-    def _optimizer(self) -> optax.GradientTransformation:
-        rate = falling_rate(
+    @property
+    def _rate(self) -> optax.ScalarOrSchedule:
+        return falling_rate(
             self.learning_rate,
             self.anneal_steps,
             steps_per_iteration=self.steps_per_iteration,
             updates=self.epochs * self.minibatches,
         )
-        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(rate))
+
+    @cached_property
+    def _optimizer(self) -> optax.GradientTransformation:
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(self._rate))
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network."""

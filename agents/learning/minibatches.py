@@ -11,6 +11,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from agents.learning.segments import take
+from zoo.parts.checks import check_counts
 
 Metrics = dict[str, Float[Array, ""]]
 Loss = Callable[[Any, Any, Any], tuple[Float[Array, ""], Metrics]]
@@ -62,7 +63,12 @@ def epochs_of_minibatches(
 
     `(network, optimizer_state, metrics)`: metrics are means over all minibatches, with the
     `gradient_norm` before clipping.
+
+    **Raises:**
+
+    `ValueError` for no epoch, and for minibatches that the segments cannot be divided into.
     """
+    check_counts(1, epochs=epochs, minibatches=minibatches)
     segments = jax.tree.leaves(sample)[0].shape[1]
 
     def minibatch(learner, indices, sample, carries):

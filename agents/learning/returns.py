@@ -1,10 +1,13 @@
 """Returns and advantages: linear recurrences in reverse time."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
 from agents.envs.core.statistics import RunningStatistics
+from zoo.parts.checks import shown
 
 Reward = Float[Array, "time *batch"]
 Flag = Bool[Array, "time *batch"]
@@ -13,8 +16,13 @@ Flag = Bool[Array, "time *batch"]
 def discounted_return(
     reward: Reward, done: Flag, last: Float[Array, "*batch"], *, discount: float
 ) -> Reward:
-    """Return `G_t = r_t + γ (1 - done_t) G_{t+1}`, where `last` is the return after the last
-    step."""
+    """Return `G_t = r_t + γ (1 - done_t) G_{t+1}`, where `last` is the return after the last step.
+
+    **Raises:**
+
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+    """
+    (done,) = _flags(done=done)
     return scan.linear(discount * ~done, reward, last, reverse=True)
 
 
@@ -51,9 +59,14 @@ def gae(
     bootstrapping: at a truncation `next_value` is the value of the final observation; see
     `next_values`. The value target is `A + value`.
 
+    **Raises:**
+
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+
     Source: Schulman et al. (2016), *High-Dimensional Continuous Control Using Generalized Advantage
     Estimation*.
     """
+    terminated, truncated = _flags(terminated=terminated, truncated=truncated)
     delta = reward + discount * jnp.where(terminated, 0, next_value) - value
     carry_on = discount * gae_lambda * ~(terminated | truncated)
     return scan.linear(carry_on.astype(delta.dtype), delta, reverse=True)
@@ -74,10 +87,15 @@ def lambda_return(
     after the last step, V(next) stands for `G_{t+1}`: only a termination stops bootstrapping. For
     `next_value` see `next_values`; with `max_a Q` for V it is Peng's Q(λ).
 
+    **Raises:**
+
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+
     Source: Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, section 12.1.
     """
+    terminated, truncated = _flags(terminated=terminated, truncated=truncated)
     following = discount * jnp.where(terminated, 0, next_value)
-    goes_on = jnp.asarray(~(terminated | truncated)).at[-1].set(False)
+    goes_on = (~(terminated | truncated)).at[-1].set(False)
     carry_on = discount * trace_decay * goes_on
     base = reward + jnp.where(goes_on, 1 - trace_decay, 1) * following
     return scan.linear(carry_on.astype(base.dtype), base, reverse=True)
@@ -156,11 +174,17 @@ def vtrace(
 
     `(target, advantage)`: v and A.
 
+    **Raises:**
+
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+
     Source: Espeholt et al. (2018), *IMPALA: Scalable Distributed Deep-RL with Importance Weighted
     Actor-Learner Architectures*.
     """
+    terminated, truncated = _flags(terminated=terminated, truncated=truncated)
     weight, next_value = jnp.minimum(ratio, max_ratio), jnp.where(terminated, 0, next_value)
-    discounts = (discount * ~terminated).astype(value.dtype)
+    # That of values, but for whole numbers, of which a discount would be 0.
+    discounts = (discount * ~terminated).astype(jnp.result_type(value, float))
     delta = weight * (reward + discounts * next_value - value)
     ended = terminated | truncated
     carry_on = jnp.where(ended, 0, discounts * jnp.minimum(ratio, max_trace))
@@ -168,3 +192,18 @@ def vtrace(
     following = jnp.concatenate([correction[1:], jnp.zeros_like(correction[:1])])
     next_target = next_value + jnp.where(ended, 0, following)
     return value + correction, weight * (reward + discounts * next_target - value)
+
+
+def _flags(**given: Any) -> list[Array]:
+    """Flags as arrays; `TypeError` where one is not of booleans, `ValueError` where it has no step.
+
+    Whole numbers are refused although they may be 0 and 1: `~1` is -2, and not false.
+    """
+    arrays = []
+    for name, flag in given.items():
+        array = None if flag is None else jnp.asarray(flag)
+        if array is None or array.dtype != bool:
+            raise TypeError(f"`{name}` (={shown(flag)}) must be a boolean array.")
+        scan.check_steps(name, array)
+        arrays.append(array)
+    return arrays

@@ -2,6 +2,8 @@
 
 import optax
 
+from zoo.parts.checks import MOST
+
 
 def falling_rate(
     rate: float, steps: int | None, *, steps_per_iteration: int, updates: int = 1
@@ -14,10 +16,21 @@ def falling_rate(
     - `steps`: over how many it falls; `None` for a constant rate.
     - `steps_per_iteration`: environment steps of an iteration.
     - `updates`: the optimizer's in each iteration.
+
+    **Raises:**
+
+    `ValueError` for a fall over more updates than an optimizer counts; it names the agents'
+    setting, `anneal_steps`.
     """
     if steps is None:
         return rate
-    return optax.linear_schedule(rate, 0.0, iterations_of(steps, steps_per_iteration) * updates)
+    total = iterations_of(steps, steps_per_iteration) * updates
+    if total > MOST:
+        raise ValueError(
+            f"`anneal_steps` (={steps}) must be at most {MOST} updates of the optimizer, not "
+            f"{total}."
+        )
+    return optax.linear_schedule(rate, 0.0, total)
 
 
 def iterations_of(steps: int, steps_per_iteration: int) -> int:

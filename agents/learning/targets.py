@@ -5,6 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from zoo.annotations import Share, fitted
+from zoo.parts.checks import shown
+
 
 def copied(network: PyTree) -> PyTree:
     """Return a network with arrays of its own: a program cannot be lent the same ones twice."""
@@ -15,9 +18,28 @@ def polyak(target: PyTree, online: PyTree, *, kept: float) -> PyTree:
     """Return `kept` of the target's numbers and the rest of the online network's: β φ + (1 - β) θ.
 
     What is no floating-point array is the target's.
+
+    **Raises:**
+
+    `ValueError` for networks that are not built alike, and for `kept` outside of [0, 1].
     """
-    mixed = lambda old, new: kept * old + (1 - kept) * new if eqx.is_inexact_array(old) else old  # noqa: E731
-    return jax.tree.map(mixed, target, online)
+    kept = fitted("kept", kept, Share)
+    one, other = jax.tree.structure(target), jax.tree.structure(online)
+    if one != other:
+        raise ValueError(f"`target` (={shown(one)}) must be built like `online` (={shown(other)}).")
+
+    def mixed(path, old, new):
+        if not eqx.is_inexact_array(old):
+            return old
+        if old.shape != jnp.shape(new):
+            at = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"`target` (whose leaf {at} has shape {old.shape}) must be built like `online`, "
+                f"whose leaf has shape {jnp.shape(new)}."
+            )
+        return kept * old + (1 - kept) * new
+
+    return jax.tree_util.tree_map_with_path(mixed, target, online)
 
 
 def bootstrapped(

@@ -119,6 +119,33 @@ def test_returns_by_hand(unhooked):
     np.testing.assert_array_equal(got, [2.0, 2.0, 4.5])
 
 
+def test_flags_that_are_no_booleans_are_refused(unhooked):
+    """0 and 1 as whole numbers would be -1 and -2 where they are negated."""
+    x, right, whole = np.ones(3, np.float32), np.zeros(3, bool), np.array([0, 0, 1])
+    returns = {
+        "done": lambda done: discounted_return(x, done, np.float32(0), discount=0.9),
+        "terminated": lambda flag: gae(x, x, x, flag, right, discount=0.9, gae_lambda=1.0),
+        "truncated": lambda flag: lambda_return(x, x, right, flag, discount=0.9, trace_decay=1.0),
+        "terminated ": lambda flag: vtrace(x, x, x, x, flag, right, discount=0.9),
+    }
+    for name, compute in returns.items():
+        for flag in (whole, whole.astype(np.uint8), whole.astype(np.float32), None):
+            with pytest.raises(TypeError, match=rf"`{name.strip()}` \(=.*\) must be a boolean ar"):
+                compute(flag)
+        with pytest.raises(ValueError, match=rf"`{name.strip()}` \(shape \(0,\)\) must have a ti"):
+            compute(np.zeros(0, bool))
+    np.testing.assert_allclose(returns["done"]([False, False, True]), [2.71, 1.9, 1.0], rtol=1e-6)
+
+
+def test_vtrace_of_whole_numbers_is_discounted(unhooked):
+    none = np.zeros(3, bool)
+    target, advantage = vtrace(
+        np.ones(3), np.array([1, 2, 3]), np.zeros(3, int), np.zeros(3), none, none, discount=0.5
+    )
+    np.testing.assert_array_equal(target, [2.75, 3.5, 3.0])
+    np.testing.assert_array_equal(advantage, target)
+
+
 def test_losses_by_hand():
     ratio = jnp.array([1.5, 0.5, 1.5, 0.5])
     advantage = jnp.array([1.0, 1.0, -1.0, -1.0])
@@ -320,6 +347,21 @@ def test_every_epoch_learns_from_every_segment_once_with_its_own_carry():
     # 3 more segments have been seen after each of the 12 minibatches.
     assert metrics["seen"] == 3 * np.arange(12).mean()
     assert metrics["ratio_error"] == 0, "of the first minibatch"
+
+
+@pytest.mark.parametrize("name", ["epochs", "minibatches"])
+def test_no_epoch_or_minibatch_is_refused(name):
+    given = {"envs": 1, "epochs": 1, "minibatches": 1, name: 0}
+    with pytest.raises(ValueError, match=rf"`{name}` \(=0\) must be a whole number of at least 1"):
+        epochs_of_minibatches(
+            lambda *_: (0.0, {}),
+            optax.sgd(1.0),
+            ((), ()),
+            np.ones((1, 4)),
+            lambda *_: (),
+            **given,
+            key=jax.random.key(0),
+        )
 
 
 def test_every_epoch_but_the_first_learns_from_what_is_renewed():

@@ -302,6 +302,10 @@ def test_staleness_is_measured_now_and_then():
         ({"env": Square(4)}, r"`env` \(=Square\) must have actions of one axis"),
         ({"encoder_credit": "exact", "encoder_size": 0}, r"needs an encoder; `encoder_size` is 0"),
         ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be a whole number of at least 1, or"),
+        (
+            {"num_envs": 4, "epochs": 1000, "anneal_steps": 2**31 - 1},
+            r"`anneal_steps` \(=2147483647\) must be at most 2147483647 updates of the optimizer",
+        ),
         ({"final_clip": 0.1}, r"`final_clip` \(=0.1\) must be None without `anneal_steps`"),
         ({"squash_actions": True}, r"`squash_actions` \(=True\) needs actions in a bounded Box"),
         ({"value_clip": 0.0}, r"`value_clip` \(=0.0\) must be above 0, or None"),

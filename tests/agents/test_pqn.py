@@ -129,6 +129,10 @@ def test_the_three_gradients_are_one_from_the_beginning_of_an_episode():
         ({"trace_decay": 1.5}, r"`trace_decay` \(=1.5\) must be in \[0, 1\]"),
         ({"epsilon_steps": 0}, r"`epsilon_steps` \(=0\) must be a whole number of at least 1"),
         ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be a whole number of at least 1, or"),
+        (
+            {"epochs": 1000, "minibatches": 2, "anneal_steps": 2**31 - 1},
+            r"`anneal_steps` \(=2147483647\) must be at most 2147483647 updates of the optimizer",
+        ),
         ({"env": "Pendulum-v1"}, r"`env` \(=Pendulum-v1\) must have Discrete actions"),
     ],
 )

@@ -28,6 +28,16 @@ def test_a_target_keeps_its_share_and_what_is_no_number():
     assert got[1:] == ("spec", 3)
 
 
+def test_networks_that_differ_are_not_mixed():
+    one, other = {"w": np.ones((2, 3))}, {"w": np.ones(3)}
+    with pytest.raises(ValueError, match=r"whose leaf \['w'\] has shape \(2, 3\)\) must"):
+        polyak(one, other, kept=0.5)
+    with pytest.raises(ValueError, match=r"`target` \(=PyTr.* built like `online` \(=PyTr"):
+        polyak(one, {"v": other["w"]}, kept=0.5)
+    with pytest.raises(ValueError, match=r"`kept` \(=1.5\) must be in \[0, 1\]"):
+        polyak(one, one, kept=1.5)
+
+
 def test_what_is_masked_is_not_read():
     x, mask = jnp.array([1.0, jnp.nan, 3.0]), jnp.array([True, False, True])
     value, gradient = jax.value_and_grad(masked_mean)(x, mask)

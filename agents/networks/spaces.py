@@ -110,12 +110,18 @@ def check_vectors(action_space: Any, env_name: str) -> None:
 
 
 def check_room(action_space: Any, env_name: str) -> None:
-    """Raise `ValueError` for an environment with a bounded number that has no room to vary."""
-    low, high = (np.asarray(side) for side in (action_space.low, action_space.high))
+    """Raise `ValueError` for an environment with a bounded number that has no room to vary, or
+    more than float32 can halve."""
+    low, high = (np.asarray(side, np.float64) for side in (action_space.low, action_space.high))
     if not (low < high).all():
         raise ValueError(
             f"`env` (={env_name}) must have room in every number of an action, which its "
             f"{action_space!r}, from {low} to {high}, has not."
+        )
+    if not (np.maximum(high - low, np.abs(high + low)) <= np.finfo(np.float32).max).all():
+        raise ValueError(
+            f"`env` (={env_name}) must have bounds of actions whose difference and sum are finite "
+            f"in float32, which those of its {action_space!r}, from {low} to {high}, are not."
         )
 
 

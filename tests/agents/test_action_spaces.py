@@ -14,6 +14,7 @@ UNBOUNDED = spaces.Box(-np.inf, np.inf, (2,))
 FIXED = spaces.Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 0.0]), (2,))  # its second number is 0
 PARTS = spaces.Dict({"a": spaces.Discrete(2)})
 WHOLE = spaces.Box(0, 8, (1,), jnp.int32)
+WIDE = spaces.Box(-2e38, 2e38, (2,))  # a side of 4e38 is none that float32 has
 TURNED = spaces.Box(1.0, -1.0, (2,))
 
 
@@ -38,6 +39,7 @@ class Acted(Tape):
         (agents.PPO, PARTS, TypeError, "must be Discrete, MultiDiscrete or Box"),
         (agents.TD3, FIXED, ValueError, r"must have room in every number .* \[1\. 0\.\], has not"),
         (agents.SAC, FIXED, ValueError, "must have room in every number of an action"),
+        (agents.TD3, WIDE, ValueError, r"difference and sum are finite in float32, .* -2e\+38 to"),
         (agents.SAC, UNBOUNDED, ValueError, "must have actions in a bounded Box"),
         (agents.SAC, WHOLE, ValueError, "a Box of fractions for actions, not of int32: whole num"),
         (agents.PPO, WHOLE, ValueError, "a Box of fractions for actions, not of int32: whole num"),

@@ -240,6 +240,22 @@ def test_what_has_not_varied_is_not_blown_up():
     np.testing.assert_allclose(one.scale(jnp.float32(3.0)), 3.0, rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(3,), (200, 8)])
+def test_equal_samples_have_not_varied_however_their_mean_rounds(float32, shape):
+    """Rewards of -0.1 became -1000: the mean of three is not quite -0.1."""
+    samples = np.full(shape, -0.1, np.float32)
+
+    @jax.jit
+    def twice(samples, counted):
+        once = RunningStatistics.init(()).update(samples)
+        return once, once.update(samples, counted)
+
+    for found in twice(samples, np.arange(samples.size).reshape(shape) % 2 == 0):
+        assert found.mean == samples.flat[0] and found.variance == 0
+        scaled = found.of_a_sample().scale(jnp.float32(-0.1))
+        np.testing.assert_allclose(scaled, -0.1, rtol=1e-6)
+
+
 def test_a_rare_reward_is_as_large_as_it_is_rare():
     """The first reward, after n - 1 steps without one, is √n: nothing is clipped."""
     scaling = Scaling.init(None, observations=False, rewards=True)

@@ -62,9 +62,13 @@ class RunningStatistics(eqx.Module):
         merged = (
             self.variance * old + variance * new + difference**2 * (old * new / among)
         ) / among
+        # The mean of equal numbers rounds, and what it is off by would be their variance.
+        least = jnp.min(samples, 0, where=where, initial=jnp.inf)
+        equal = least == jnp.max(samples, 0, where=where, initial=-jnp.inf)
+        equal &= (old == 0) | ((self.variance == 0) & (self.mean == least))
         return RunningStatistics(
-            self.mean + difference * (new / among),
-            jnp.where(total > 0, merged, self.variance),
+            jnp.where(equal, least, self.mean + difference * (new / among)),
+            jnp.where(equal, 0, jnp.where(total > 0, merged, self.variance)),
             total,
         )
 

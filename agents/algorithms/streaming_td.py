@@ -24,16 +24,14 @@ from agents.acting import (
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.envs import needs_previous_action
 from agents.envs.wrappers.base import unwrapped
-from agents.learning.credit import AbstractOnlineGradient
 from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_online
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
 from agents.networks.spaces import check_vectors, is_bounded, is_discrete
-from agents.settings import check_kind
 from scan.associative import match_rank
-from zoo.annotations import Count, Positive, Share, Size
+from zoo.annotations import Count, Positive, Share, Size, fitted
 
 
 class Learner(eqx.Module):
@@ -166,10 +164,9 @@ class StreamingTD(AbstractAgent):
     """Whether the previous reward is an input."""
 
     def check(self) -> None:
-        choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
-        check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_online(self.gradient)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
+        fitted("discount_factor", self.discount_factor, Share, of=self.env_name)
         action_space = self.spaces[1]
         check_vectors(action_space, self.env_name)
         if not (is_discrete(action_space) or is_bounded(action_space)):

@@ -13,7 +13,7 @@ import zoo
 from agents.learning.credit import AbstractGradient, AbstractOnlineGradient, along
 from agents.learning.segments import numbers, take, to_segments, to_starts
 from agents.parallel import split_over_devices
-from agents.settings import abstract_memory
+from agents.settings import abstract_memory, check_kind
 from zoo.annotations import Count, fit_fields
 
 
@@ -222,8 +222,11 @@ def check_no_refresh(gradient: AbstractGradient) -> None:
         )
 
 
-def check_online(gradient: AbstractGradient) -> None:
-    """Raise `ValueError` for what has no meaning where no rollout is kept."""
+def check_online(gradient: Any) -> None:
+    """Raise `TypeError` for a gradient that is not had of every step as it comes, and `ValueError`
+    for what has no meaning where no rollout is kept."""
+    choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
+    check_kind(AbstractOnlineGradient, choice, gradient=gradient)
     check_no_refresh(gradient)
     if getattr(gradient, "storage", "full") != "full":
         raise ValueError(

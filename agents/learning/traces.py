@@ -5,14 +5,16 @@ averages over them.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from annotated_types import Interval
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from scan.associative import match_rank
+from zoo.annotations import Positive, checked
 
 _SMALL = 1e-8  # keeps a parameter that has had no gradient yet from being divided by zero
 
@@ -33,11 +35,12 @@ class TraceOptimizer(NamedTuple):
     **Attributes:**
 
     - `init`: `parameters -> state`.
-    - `update`: `(trace, error, state) -> (updates, state)`.
+    - `update`: `(trace, error, state, params=None) -> (updates, state)`; the parameters are read by
+      those optimizers alone that need them, as where weights decay.
     """
 
     init: Callable[[PyTree], PyTree]
-    update: Callable[[PyTree, Array, PyTree], tuple[PyTree, PyTree]]
+    update: Callable[..., tuple[PyTree, PyTree]]
 
 
 class ObGDState(NamedTuple):
@@ -47,12 +50,13 @@ class ObGDState(NamedTuple):
     count: Int[Array, ""]
 
 
+@checked
 def obgd(
-    learning_rate: float = 1.0,
-    kappa: float = 2.0,
+    learning_rate: Positive = 1.0,
+    kappa: Positive = 2.0,
     *,
     adaptive: bool = False,
-    moment_decay: float = 0.999,
+    moment_decay: Annotated[float, Interval(ge=0, lt=1)] = 0.999,
 ) -> TraceOptimizer:
     r"""Make overshooting-bounded gradient descent.
 
@@ -78,7 +82,11 @@ def obgd(
     - `learning_rate`: α.
     - `kappa`: κ, how far below the bound to stay.
     - `adaptive`: whether z is divided by \( \sqrt{\hat v} \).
-    - `moment_decay`: how slowly \( \hat v \) changes.
+    - `moment_decay`: how slowly \( \hat v \) changes, a number in [0, 1).
+
+    **Raises:**
+
+    `TypeError` or `ValueError` naming the argument, its value and the rule.
 
     Source: Elsayed, Vasan and Mahmood (2024), *Streaming Deep Reinforcement Learning Finally
     Works*.
@@ -89,7 +97,9 @@ def obgd(
             return optax.EmptyState()
         return ObGDState(jax.tree.map(jnp.zeros_like, parameters), jnp.zeros((), jnp.int32))
 
-    def update(trace: PyTree, error: Float[Array, "*env"], state: PyTree) -> tuple[PyTree, PyTree]:
+    def update(
+        trace: PyTree, error: Float[Array, "*env"], state: PyTree, params: PyTree = None
+    ) -> tuple[PyTree, PyTree]:
         if adaptive:
             state, trace = _scaled(trace, state, error, moment_decay)
         norm = sum(jnp.sum(jnp.abs(z), range(error.ndim, z.ndim)) for z in jax.tree.leaves(trace))
@@ -108,7 +118,8 @@ def _scaled(
         square = jnp.mean((match_rank(error, z) * z) ** 2, range(error.ndim))
         return decay * v + (1 - decay) * square
 
-    count = state.count + 1
+    # 2³¹ steps are a day and a half.
+    count = jnp.asarray(optax.safe_increment(state.count))
     second = jax.tree.map(moment, state.second_moment, trace)
     missing = 1 - decay ** count.astype(error.dtype)
 
@@ -122,11 +133,14 @@ def _scaled(
 def along_traces(optimizer: optax.GradientTransformation) -> TraceOptimizer:
     """Make an ordinary optimizer take traces and errors: its gradient is -δ z.
 
-    With the trace of a value this is semi-gradient TD(λ).
+    With the trace of a value this is semi-gradient TD(λ). An optimizer that reads parameters, such
+    as `optax.adamw`, gets those that `update` is given as `params`, built like the trace.
     """
 
-    def update(trace: PyTree, error: Float[Array, "*env"], state: PyTree) -> tuple[PyTree, PyTree]:
-        return optimizer.update(_mean_step(-error, trace), state)
+    def update(
+        trace: PyTree, error: Float[Array, "*env"], state: PyTree, params: PyTree = None
+    ) -> tuple[PyTree, PyTree]:
+        return optimizer.update(_mean_step(-error, trace), state, params)
 
     return TraceOptimizer(optimizer.init, update)
 

@@ -15,19 +15,12 @@ import zoo
 from agents.acting import AbstractBehavior, ActorState, Transition, episode_statistics
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
-from agents.learning.gradients import (
-    RTRL,
-    AbstractOnlineGradient,
-    OnlineGradient,
-    check_encoder_credit,
-    check_online,
-)
+from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_online
 from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
 from agents.mapped import side_by_side
 from agents.networks import Recurrent, sparse_recurrent
 from agents.networks.spaces import normalized_space
-from agents.settings import check_kind
 from zoo.annotations import Count, Positive, Share, Size
 
 
@@ -78,10 +71,8 @@ class AbstractStreaming(AbstractAgent):
     """Whether rewards are scaled by running statistics of the return."""
 
     def check(self) -> None:
-        choice = "agents.RTRL() or agents.TBPTT(...), which have an online form"
-        check_kind(AbstractOnlineGradient, choice, gradient=self.gradient)
-        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_online(self.gradient)
+        check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         self._check_own()
 
     @abc.abstractmethod

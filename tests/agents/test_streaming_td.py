@@ -5,13 +5,14 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
 import agents
 import zoo
 from agents.algorithms.streaming_td import Learner
-from agents.learning.traces import accumulate_trace, cut_trace, obgd
+from agents.learning.traces import ObGDState, accumulate_trace, along_traces, cut_trace, obgd
 from tests.agents.online import Adam, Online, obgd_by_hand, stream
 from tests.agents.tasks import Tape
 
@@ -193,6 +194,17 @@ def test_the_discount_is_the_environments_own_where_none_is_given():
     assert agents.StreamingTD(memory=MEMORY, env="t_maze").discount_factor == 0.99
 
 
+def test_an_environments_own_discount_is_checked():
+    class Growing(Tape):
+        discount_factor = 1.5
+
+    with pytest.raises(
+        ValueError, match=r"`discount_factor` \(=1.5\) of 'Growing' must be in \[0, 1"
+    ):
+        agents.StreamingTD(memory=MEMORY, env=Growing())
+    agents.StreamingTD(memory=MEMORY, env=Growing(), discount=0.5)
+
+
 def test_a_cut_trace_keeps_nothing_of_what_is_not_finite():
     trace = {"w": jnp.array([[jnp.nan, jnp.inf], [1.0, 2.0]])}
     np.testing.assert_array_equal(cut_trace(trace, jnp.array([True, False]))["w"], [[0, 0], [1, 2]])
@@ -205,3 +217,34 @@ def test_steps_are_counted_whatever_the_parameters_are_kept_in():
     advance = jax.jit(lambda s: optimizer.update(jnp.ones((1, 2)), jnp.ones(1), s)[1])
     state = jax.lax.fori_loop(0, 300, lambda _, s: advance(s), advance(optimizer.init(parameters)))
     assert state.count == 301
+
+
+def test_more_steps_than_an_integer_counts_are_adapted_to():
+    optimizer, z, steps = obgd(adaptive=True), np.array([1.0, 0.01]), 2**31 - 1
+    state = ObGDState(jnp.square(z), jnp.int32(steps))
+    updates, state = jax.jit(optimizer.update)(z, np.float64(1), state)
+    np.testing.assert_allclose(updates, [0.25, 0.25], rtol=1e-5)
+    assert state.count == steps
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"learning_rate": -1.0}, r"\(=-1.0\) must be above 0"),
+        ({"kappa": float("nan")}, r"\(=nan\) must be a number, finite"),
+        ({"moment_decay": 1.0}, r"\(=1.0\) must be at least 0 and below 1"),
+    ],
+)
+def test_obgd_names_what_it_cannot_take(options, rule, unhooked):
+    with pytest.raises(ValueError, match=f"`{next(iter(options))}` {rule}"):
+        obgd(**options, adaptive=True)
+
+
+def test_an_optimizer_that_reads_parameters_gets_them():
+    optimizer, parameters = along_traces(optax.adamw(0.1, weight_decay=0.5)), jnp.array([1.0, 2.0])
+
+    def after(parameters):
+        trace, state = jnp.zeros(2), optimizer.init(parameters)
+        return optimizer.update(trace, jnp.ones(()), state, parameters)[0]
+
+    np.testing.assert_allclose(jax.jit(after)(parameters), [-0.05, -0.1], rtol=1e-12)

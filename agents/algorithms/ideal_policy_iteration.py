@@ -210,8 +210,8 @@ class IdealPolicyIteration(AbstractAgent):
         `(state, report)`; the return is the exact one of the policy before the move.
         """
         q, v, visits = self.values(state.learner)
-        # Equal values differ by rounding.
-        best = q >= q.max(1, keepdims=True) - 1e-5 * (1 + jnp.abs(q).max())
+        # Equal values differ by rounding, which is that of an observation's own ones.
+        best = q >= q.max(1, keepdims=True) - 1e-5 * (1 + jnp.abs(q).max(1, keepdims=True))
         last = best.shape[1] - 1 - jnp.argmax(best[:, ::-1], axis=1)
         greedy = jax.nn.one_hot(last, best.shape[1], dtype=q.dtype)
         policy = (1 - self.step_size) * state.learner + self.step_size * greedy

@@ -111,6 +111,15 @@ class AbstractOffPolicy(AbstractAgent):
                 f"{self.env_name}'s, which have up to {longest:,}, none that is longer.",
                 stacklevel=2,
             )
+        elif self._capacity < 2 * (longest + 1):  # a truncated one has a final observation besides
+            warnings.warn(
+                f"`replay_steps` (={self.replay_steps}) keep {self._capacity} steps of each of "
+                f"`num_envs` (={self.num_envs}), less than two of {self.env_name}'s longest "
+                f"episodes, of {longest:,}: while one is recorded no whole one may be left, and "
+                "where no environment has one, updates are left out. From "
+                f"{2 * (longest + 1) * self.num_envs:,} steps on one always stays.",
+                stacklevel=2,
+            )
         if self.sampling == "tape" and self.batch_steps % self.tapes:
             raise ValueError(
                 f"`batch_steps` (={self.batch_steps}) must be divisible by `tapes` (={self.tapes})."

@@ -23,7 +23,7 @@ SMALL = {
     "num_envs": 2,
     "rollout_length": 8,
     "updates": 1,
-    "replay_steps": 512,
+    "replay_steps": 1024,
     "warm_up": 420,
     "batch_steps": 12,
     "segment": 6,

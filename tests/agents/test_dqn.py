@@ -252,3 +252,6 @@ def test_a_replay_without_room_for_an_episode_is_told():
     """Whether episodes end before the limit nobody knows, so that it is no error."""
     with pytest.warns(UserWarning, match=r"`replay_steps` \(=64\) keep 32 steps .* up to 155"):
         small(env="RepeatPreviousHard", env_options={})
+    with pytest.warns(UserWarning, match=r"keep 311 steps .* of 155: .* From 624 steps on one al"):
+        small(env="RepeatPreviousHard", env_options={}, replay_steps=623)
+    small(env="RepeatPreviousHard", env_options={}, replay_steps=624)

@@ -6,8 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnax.environments import spaces
+from gymnax.environments.environment import EnvState
 
 import agents
+from tests.agents.tasks import Tape
 from tests.cases import slow_but
 
 # Where 2,500 iterations with a step of .01 end, computed apart from this code.
@@ -130,6 +133,30 @@ def test_it_trains_from_the_command_line_and_can_be_played(tmp_path):
     policy = agents.load_policy(tmp_path / "run")
     _, action = policy.act(policy.init_state(), jnp.array([0, 0, 0]), True)
     assert int(action) == 4, "the first action of the best sequence, and the push"
+
+
+class RichStart(Tape):
+    """Two steps: the first gives much for either action, the second 1 for action 0."""
+
+    def observation_space(self, params):
+        return spaces.Discrete(3)
+
+    def action_space(self, params):
+        return spaces.Discrete(2)
+
+    def reset_env(self, key, params):
+        return jnp.int32(0), EnvState(jnp.int32(0))
+
+    def step_env(self, key, state, action, params):
+        time = state.time + 1
+        reward = jnp.where(time == 1, jnp.float32(1e6), jnp.float32(1) - action)
+        return time, EnvState(time), reward, time == 2, {}
+
+
+def test_a_large_value_elsewhere_makes_no_actions_equal():
+    agent = agents.IdealPolicyIteration(env=RichStart(), step_size=1.0)
+    state, _ = jax.jit(agent.iterate)(agent.init(key=jax.random.key(0)))
+    np.testing.assert_array_equal(state.learner[:2], [[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from agents.learning.schedules import falling_rate
 from agents.learning.segments import to_segments
 from agents.mapped import side_by_side
 from agents.networks import Inputs, Recurrent, q_network
+from agents.networks.layers import check_normalized
 from agents.networks.values import check_discrete, value_of
 from agents.settings import check_kind
 from zoo.annotations import Count, Positive, Share, Size
@@ -125,6 +126,8 @@ class PQN(AbstractAgent):
         segments = self.steps_per_iteration // self._segment
         check_minibatches(self.minibatches, segments)
         check_discrete(self.spaces[1], self.env_name)
+        if self.layer_norm:
+            check_normalized(self.encoder_size, self.head_size, self.head_layers)
         self._rate  # noqa: B018 - a fall over too many updates is told now
 
     @property

@@ -29,6 +29,7 @@ from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
 from agents.mapped import mapped, side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
+from agents.networks.layers import check_normalized
 from agents.networks.spaces import check_vectors, is_bounded, is_discrete
 from scan.associative import match_rank
 from zoo.annotations import Count, Positive, Share, Size, fitted
@@ -166,6 +167,7 @@ class StreamingTD(AbstractAgent):
     def check(self) -> None:
         check_online(self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
+        check_normalized(self.encoder_size, self.head_size)
         fitted("discount_factor", self.discount_factor, Share, of=self.env_name)
         action_space = self.spaces[1]
         check_vectors(action_space, self.env_name)

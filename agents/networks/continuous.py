@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 import zoo
 from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
-from agents.networks.layers import Layer, Layers, Linear
+from agents.networks.layers import Layer, Layers, Linear, check_normalized
 from agents.networks.recurrent import Recurrent, around_memory
 from agents.networks.spaces import by_content, check_room, check_vectors
 from zoo.parts.checks import check_counts
@@ -150,9 +150,15 @@ def continuous_network(
     - `layer_norm`: whether these layers are normalized, without parameters.
 
     For the others see `around_memory`.
+
+    **Raises:**
+
+    `ValueError` for a width that is not one, and for a normalized layer of one number.
     """
     check_counts(1, head_size=head_size)
     check_counts(0, encoder_size=encoder_size, head_layers=head_layers)
+    if layer_norm:
+        check_normalized(encoder_size, head_size, head_layers)
     encoder_key, memory_key, head_key = jax.random.split(key, 3)
 
     def layers(inputs: int, key: Array) -> tuple[Layers, int]:

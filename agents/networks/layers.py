@@ -81,6 +81,23 @@ class Layer(eqx.Module):
         return jax.nn.leaky_relu(layer_norm(x) if self.normalized else x)
 
 
+def check_normalized(encoder_size: int, head_size: int, head_layers: int = 1) -> None:
+    """Raise `ValueError` for a normalized layer of one number, which is 0 whatever it reads.
+
+    **Arguments:**
+
+    - `encoder_size`, `head_size`, `head_layers`: widths of the layers in front of a memory and
+      behind it, and number of those behind it; 0 for none.
+    """
+    widths = {"encoder_size": encoder_size, "head_size": head_size if head_layers else 0}
+    for name, width in widths.items():
+        if width == 1:
+            raise ValueError(
+                f"`{name}` (=1) must be at least 2 where layers are normalized: of one number 0 "
+                "is left."
+            )
+
+
 class Layers(eqx.Module):
     """Hidden layers of one width, any number of them."""
 

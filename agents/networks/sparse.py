@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 import zoo
+from agents.networks.layers import check_normalized
 from agents.networks.recurrent import Recurrent, around_memory
 from zoo.parts import check_counts, layer_norm
 
@@ -108,9 +109,11 @@ def sparse_recurrent(
 
     **Raises:**
 
-    `TypeError` for a space that is not supported; `ValueError` for a width that is not one.
+    `TypeError` for a space that is not supported; `ValueError` for a width that is not one, and for
+    a layer of one number, which the normalization makes 0.
     """
     check_counts(0, encoder_size=encoder_size, head_size=head_size, head_layers=head_layers)
+    check_normalized(encoder_size, head_size, head_layers)
     encoder_key, memory_key, *keys = jax.random.split(key, 3 + head_layers)
 
     def linear(inputs, outputs, key):

@@ -9,7 +9,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 import zoo
-from agents.networks.layers import Layer, Layers, Linear
+from agents.networks.layers import Layer, Layers, Linear, check_normalized
 from agents.networks.recurrent import Recurrent, around_memory
 from zoo.parts.checks import check_counts
 
@@ -79,10 +79,12 @@ def q_network(
 
     **Raises:**
 
-    `ValueError` for a width that is not one.
+    `ValueError` for a width that is not one, and for a normalized layer of one number.
     """
     check_counts(1, head_size=head_size)
     check_counts(0, encoder_size=encoder_size, head_layers=head_layers)
+    if layer_norm:
+        check_normalized(encoder_size, head_size, head_layers)
     encoder_key, memory_key, hidden_key, action_key, state_key = jax.random.split(key, 5)
 
     def head(outputs: int) -> ActionValues:

@@ -20,6 +20,7 @@ from agents.envs import episode_steps, needs_previous_action
 from agents.learning.tape import Sample, Tape, sample_episodes, sample_segments
 from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
+from agents.networks.layers import check_normalized
 from zoo.annotations import Count, Positive, Share, Size
 
 
@@ -129,6 +130,8 @@ class AbstractOffPolicy(AbstractAgent):
                 f"`batch_steps` (={self.batch_steps}) must be divisible by `segment` "
                 f"(={self.segment})."
             )
+        if self.layer_norm:
+            check_normalized(self.encoder_size, self.head_size, self.head_layers)
         self._check_own()
 
     @abc.abstractmethod

@@ -20,6 +20,7 @@ from agents.learning.scaling import Scaling
 from agents.learning.traces import TraceOptimizer, obgd
 from agents.mapped import side_by_side
 from agents.networks import Recurrent, sparse_recurrent
+from agents.networks.layers import check_normalized
 from agents.networks.spaces import normalized_space
 from zoo.annotations import Count, Positive, Share, Size
 
@@ -73,6 +74,7 @@ class AbstractStreaming(AbstractAgent):
     def check(self) -> None:
         check_online(self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
+        check_normalized(self.encoder_size, self.head_size, self.head_layers)
         self._check_own()
 
     @abc.abstractmethod

@@ -211,6 +211,7 @@ def test_a_dueling_head_has_the_mean_of_its_values_from_the_state():
         ({"tapes": 5}, r"`batch_steps` \(=36\) must be divisible by `tapes` \(=5\)"),
         ({"updates": 0}, r"`updates` \(=0\) must be a whole number of at least 1"),
         ({"epsilon": 1.5}, r"`epsilon` \(=1.5\) must be in \[0, 1\]"),
+        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2 where layers are normalized"),
         ({"target_kept": 2.0}, r"`target_kept` \(=2.0\) must be in \[0, 1\]"),
         (
             {"env": "PositionOnlyPendulumEasy", "env_options": {}, "replay_steps": 1000},

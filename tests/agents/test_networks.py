@@ -19,7 +19,9 @@ from agents.networks import (
     MultiCategorical,
     TanhGaussian,
     actor_critic,
+    sparse_recurrent,
 )
+from agents.networks.layers import check_normalized
 from agents.networks.spaces import encode, is_discrete, width
 
 
@@ -263,6 +265,27 @@ def test_heads_without_a_hidden_layer_are_linear():
 def test_bad_widths_are_named():
     with pytest.raises(ValueError, match=r"`head_size` \(=-1\) must be a whole number of at least"):
         network(head_size=-1)
+
+
+def test_normalized_layers_of_one_number_are_refused():
+    """Nothing of the input would go through; without the norm, or where there are none, it does."""
+    for sizes in ((1, 0, 1), (4, 1, 2)):
+        with pytest.raises(
+            ValueError, match=r"_size` \(=1\) must be at least 2 where layers are no"
+        ):
+            check_normalized(*sizes)
+    check_normalized(0, 1, 0)
+    spaces_of = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
+    with pytest.raises(ValueError, match=r"`head_size` \(=1\)"):
+        sparse_recurrent(
+            *spaces_of,
+            zoo.spec("mlp", hidden=2),
+            outputs=1,
+            head=lambda layers: layers,
+            encoder_size=0,
+            head_size=1,
+            key=jax.random.key(0),
+        )
 
 
 class Squashed(eqx.Module):

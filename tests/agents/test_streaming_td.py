@@ -166,6 +166,7 @@ def test_traces_accumulate_and_are_cut_where_an_episode_ends():
         ({"num_envs": 0}, r"`num_envs` \(=0\)"),
         ({"trace_decay": 1.1}, r"`trace_decay` \(=1\.1\) must be in \[0, 1\]"),
         ({"discount": -1.0}, r"`discount` \(=-1\.0\) must be in \[0, 1\], or None"),
+        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2 where layers are normalized"),
         ({"kappa": 0.0}, r"`kappa` \(=0\.0\) must be above 0"),
     ],
 )

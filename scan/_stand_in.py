@@ -93,6 +93,20 @@ def _differentiate(primals, tangents, *, branches, other, types):
     return jvp_in(moving, other, primals, tangents)
 
 
+def _transpose(cotangents, *operands, branches, other, types):
+    linear = [i for i, x in enumerate(operands) if ad.is_undefined_primal(x)]
+
+    def of_linear(*moved):
+        given = list(operands)
+        for i, x in zip(linear, moved, strict=True):
+            given[i] = x
+        return other(*given)
+
+    transpose = jax.linear_transpose(of_linear, *(operands[i].aval for i in linear))
+    found = iter(transpose(list(map(ad.instantiate_zeros, cotangents))))
+    return [next(found) if ad.is_undefined_primal(x) else None for x in operands]
+
+
 def _batch(operands, axes, *, branches, other, types):
     size = next(x.shape[d] for x, d in zip(operands, axes, strict=True) if d is not None)
     # Behind the time axis, where scans keep a batch: elsewhere they would transpose it.
@@ -111,6 +125,7 @@ def _batch(operands, axes, *, branches, other, types):
 
 
 ad.primitive_jvps[_stand_in] = _differentiate
+ad.primitive_transposes[_stand_in] = _transpose
 batching.primitive_batchers[_stand_in] = _batch
 for _platform in ("default", "cpu", "cuda"):
     _rule = mlir.lower_fun(partial(_lowered_for, _platform), multiple_results=True)

@@ -76,12 +76,16 @@ def nonlinear(
         in_turn, several = (partial(f, step, coupling) for f in (_in_turn, _several_at_once))
         time = check_steps("xs", xs)
         result = jax.tree.map(lambda h: jax.ShapeDtypeStruct((time, *h.shape), h.dtype), state)
-        # Nothing is differentiated here, and only what a program is lowered for is traced.
-        branches = {"cpu": in_turn, "default": several}
-        states = stand_in(branches, in_turn, *given, begin, initial, result=result)
+        states = _by_platform(in_turn, several, *given, begin, initial, result=result)
     # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
     return solution(step, coupling, parameters, state, xs, begin, initial, states)
+
+
+def _by_platform(in_turn, at_once, *arguments, result):
+    """Of a CPU, or of any other: of two loops the one that a program is lowered for is traced."""
+    branches = {"cpu": in_turn, "default": at_once}
+    return stand_in(branches, in_turn, *arguments, result=result)
 
 
 def _in_turn(step, coupling, state, parameters, xs, begin, initial):
@@ -139,12 +143,14 @@ def _cotangents(step, coupling, wanted, states, residuals, cotangent):
     """The adjoint of that recurrence, and one product for all steps."""
     parameters, state, xs, begin, initial = residuals
     before = states_before(state, begin, initial, states)
-    given = parameters, before, xs, begin, cotangent
+    given = cotangent, parameters, before, xs, begin
     if coupling == "units":
-        adjoint, of_state = _adjoint_of_units(partial(step, parameters), *given[1:])
+        adjoint, of_state = _adjoint_of_units(
+            partial(step, parameters), before, xs, begin, cotangent
+        )
     else:
         in_turn, known = (partial(f, step) for f in (_adjoint_in_turn, _adjoint_of_known))
-        adjoint, of_state = loop_or_tree(in_turn, known, *given)
+        adjoint, of_state = _by_platform(in_turn, known, *given, result=(cotangent, state))
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
     of_parameters, of_xs = jax.vjp(steps, *moved)[1](adjoint)
     found = iter(of_parameters), iter(jax.tree.leaves(of_state)), iter(of_xs)
@@ -261,7 +267,7 @@ def _back_in_a_tree(back, direct, begin):
     return list(jnp.moveaxis(total, -1, 0)), list(jnp.moveaxis(d_state, -1, 0))
 
 
-def _adjoint_in_turn(step, parameters, before, xs, begin, cotangent):
+def _adjoint_in_turn(step, cotangent, parameters, before, xs, begin):
     """The same where units may act on one another: step by step."""
 
     def back(inputs, total):
@@ -271,7 +277,7 @@ def _adjoint_in_turn(step, parameters, before, xs, begin, cotangent):
     return _back_in_turn(back, (before, xs), begin, cotangent)
 
 
-def _adjoint_of_known(step, parameters, before, xs, begin, cotangent):
+def _adjoint_of_known(step, cotangent, parameters, before, xs, begin):
     """The same with what derivatives take of states and inputs computed for all steps at once."""
 
     def pullback(parameters, at, x):

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from agents.acting.actor import Actor
 from agents.acting.policy import Policy
 from agents.envs import episode_steps
+from agents.envs.wrappers.base import check_end
 from agents.mapped import for_all
 from zoo.annotations import Count, checked
 
@@ -41,8 +42,11 @@ def evaluate(
 
     **Raises:**
 
-    `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`.
+    `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`, or no
+    `max_steps` in an environment without a time limit.
     """
+    if max_steps is None:
+        check_end(actor.env)
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     policy = policy.prepared()
     reset_key, key = jax.random.split(key)

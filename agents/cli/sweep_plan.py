@@ -176,6 +176,7 @@ def _check_run(agent: "AbstractAgent", run: RunOptions) -> None:
     `ValueError` for a setting that breaks its rule, `ModuleNotFoundError` for a package that one
     needs.
     """
+    from agents.envs.wrappers.base import check_end
     from agents.running.devices import to_split
     from agents.running.shards import orbax
     from agents.running.tracking import Tracking
@@ -185,6 +186,8 @@ def _check_run(agent: "AbstractAgent", run: RunOptions) -> None:
     names = [f.name for f in dataclasses.fields(run) if f.name != "progress"]  # which has its words
     check_given(train, {name: getattr(run, name) for name in names})
     Tracking(run.track, run.track_project)
+    if run.evaluate_every != 0:
+        check_end(agent.environment[0])
     if run.devices not in (None, "all"):
         to_split(run.devices, agent, seeds=run.seeds)
     if run.checkpoints == "sharded":

@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.agent import AbstractAgent
 from agents.algorithms import configuration
-from agents.envs.wrappers.base import runs_on_the_host
+from agents.envs.wrappers.base import check_end, runs_on_the_host
 from agents.learning.schedules import iterations_of
 from agents.running.checkpoint import iterations_in, load, progress_of, read_header
 from agents.running.devices import Devices
@@ -126,7 +126,8 @@ def train(
 
     **Raises:**
 
-    - `ValueError`, `TypeError`: if an argument breaks its rule.
+    - `ValueError`, `TypeError`: if an argument breaks its rule; also if episodes of the environment
+      have no time limit, and it is evaluated in whole ones.
     - `RunFolderError`: if `out` holds something else or nothing to resume, or another process
       writes to it.
     - `CheckpointError`: if the checkpoint in `out` is damaged or of something else.
@@ -153,6 +154,8 @@ def train(
     before = stored if resume and stored else {}
     if evaluate_every is None:
         evaluate_every = _rhythm(before, "evaluate_every", max(1, total // 20))
+    if evaluate_every:
+        check_end(agent.environment[0])
     if log_every is None:
         log_every = _rhythm(before, "log_every", -(-total // _MOST_LOGGED))
     config = {

@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,8 +22,9 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 import agents
-from agents.acting import AbstractBehavior, Decision
+from agents.acting import AbstractBehavior, Decision, evaluate
 from agents.agent import AbstractAgent, AgentState, Report
+from agents.envs import from_gymnasium
 from agents.running import (
     CheckpointError,
     RunFolderError,
@@ -327,6 +329,30 @@ def test_it_runs_outside_the_main_thread(tmp_path):
 
 
 # The folder
+
+
+class Endless(gymnasium.Env):
+    """Its episodes have no end."""
+
+    observation_space = action_space = gymnasium.spaces.Discrete(4)
+
+
+def test_an_evaluation_in_episodes_without_an_end_is_refused_before_anything(tmp_path, capsys):
+    """It would not come to its end, deaf to Ctrl-C."""
+    walk = Walk(env=from_gymnasium(Endless))  # pyright: ignore[reportArgumentType]
+    message = r"`env` \(=gymnasium/Endless\) must have a time limit .*`evaluate_every` \(=0\)"
+    with pytest.raises(ValueError, match=message):
+        train(walk, tmp_path, evaluate_every=None, progress="lines")
+    assert not capsys.readouterr().out and not list(tmp_path.iterdir())
+    policy = walk.policy({"position": np.zeros(3)})
+    with pytest.raises(ValueError, match=message):
+        evaluate(walk.actor, policy, episodes=1, key=jax.random.key(0))
+
+
+@pytest.mark.slow
+def test_training_goes_on_in_episodes_without_an_end(tmp_path):
+    walk = Walk(env=from_gymnasium(Endless))  # pyright: ignore[reportArgumentType]
+    assert train(walk, tmp_path, steps=100, evaluate_every=0).iterations == 1
 
 
 def test_a_run_in_the_folder_needs_resume(whole):

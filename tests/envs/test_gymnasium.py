@@ -228,8 +228,10 @@ def test_what_a_state_on_the_host_cannot_do():
         n = old.time.shape[0]
         with pytest.raises(RuntimeError, match=message):
             jax.block_until_ready(step(keys[:n], old, actions[:n], params))
-    with pytest.raises(RuntimeError, match=r"`max_steps_in_episode` \(=9\) must be 500, which it"):
-        jax.block_until_ready(reset(keys, params.replace(max_steps_in_episode=9)))
+    other = params.replace(max_steps_in_episode=9)
+    for error, begin in ((ValueError, reset), (RuntimeError, jax.jit(reset))):  # on the host
+        with pytest.raises(error, match=r"`max_steps_in_episode` \(=9\) must be 500, which it"):
+            jax.block_until_ready(begin(keys, other))
     _, last, *_ = step(keys, after, actions, params)  # an error changes nothing
     for _ in range(4):  # as many as are kept
         reset(keys, params)

@@ -10,6 +10,7 @@ from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
 from gymnax.environments.environment import EnvState as GymnaxEnvState
+from jax.core import Tracer
 from jax.experimental import io_callback
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
@@ -56,9 +57,10 @@ def from_gymnasium(
 
     **Arguments:**
 
-    - `env`: an id of gymnasium, or a function without arguments that makes an environment.
+    - `env`: an id of gymnasium, or a function without arguments that makes an environment, another
+        one at each call.
     - `max_steps_in_episode`: truncate episodes after so many steps; by default where gymnasium
-        does.
+        does. Where that has no time limit, whole episodes, as in evaluations, need one.
     - `options`: of the environment's constructor, where `env` is an id.
 
     **Returns:**
@@ -68,8 +70,9 @@ def from_gymnasium(
 
     **Raises:**
 
-    `ValueError` for an unknown id or option or a value that is not allowed; `TypeError` for a value
-    of the wrong kind, or a space that is not Discrete, MultiDiscrete, MultiBinary or Box;
+    `ValueError` for an unknown id or option or a value that is not allowed, or a function that
+    makes the same environment twice; `TypeError` for a value of the wrong kind, what is no
+    `gymnasium.Env`, or a space that is not Discrete, MultiDiscrete, MultiBinary or Box;
     `ModuleNotFoundError` with the line that installs Atari's emulator, if the id begins with "ALE/"
     and that is missing.
     """
@@ -110,6 +113,11 @@ class GymnasiumEnvironment(BaseEnvironment):
         """The name that `agents.envs.make` has for it."""
         return f"gymnasium/{self.host.name}"
 
+    @property
+    def endless(self) -> bool:
+        """Whether nothing limits its episodes, which then may have no end."""
+        return self.host.limit is None
+
     def reset(self, key: PRNGKeyArray, params: EnvParams | None = None) -> tuple[Any, EnvState]:
         """Make an environment on the host and begin an episode."""
         seed = jax.random.bits(key, dtype=jnp.uint32)
@@ -140,7 +148,10 @@ class GymnasiumEnvironment(BaseEnvironment):
 
     def _limits(self, params: EnvParams | None) -> Any:
         params = self.default_params if params is None else params
-        return jnp.asarray(params.max_steps_in_episode, jnp.int32)
+        limit = params.max_steps_in_episode
+        if not isinstance(limit, Tracer):
+            self._check_limit(np.ravel(limit))  # on the host JAX would wrap the error in its own
+        return jnp.asarray(limit, jnp.int32)
 
     def _check_limit(self, limits: np.ndarray) -> None:
         limit = self._limit
@@ -165,14 +176,22 @@ class GymnasiumEnvironment(BaseEnvironment):
         limits: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
         self._check_limit(limits)
-        space = self.host.action_space
-        actions = (actions + getattr(space, "start", 0)).astype(space.dtype)
         observation, final, reward, terminated, truncated = self.host.step(
-            numbers, places, tickets, actions
+            numbers, places, tickets, self._acted(actions)
         )
         flags = terminated.astype(bool), truncated.astype(bool)
         reward = reward.astype(np.float32)
         return tickets + 1, self._observed(observation), self._observed(final), reward, *flags
+
+    def _acted(self, actions: np.ndarray) -> np.ndarray:
+        """Actions as elements of gymnasium's space."""
+        space = self.host.action_space
+        if not isinstance(self._actions, spaces.Box):
+            return (actions + getattr(space, "start", 0)).astype(space.dtype)
+        if space.dtype.kind in "biu":
+            actions = np.rint(actions)  # a cast would take all of them towards zero
+        # In float32 a bound may lie beyond the one that it was rounded from.
+        return np.clip(actions.astype(np.float64), space.low, space.high).astype(space.dtype)
 
     def _observed(self, observation: np.ndarray) -> np.ndarray:
         start = getattr(self.host.observation_space, "start", 0)

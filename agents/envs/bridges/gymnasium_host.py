@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .gymnasium_rules import Ruled
+
 _SETS = 4  # a run has one to train in and one to evaluate in
 
 
@@ -35,8 +37,9 @@ class Host:
 
         **Raises:**
 
-        `ValueError` or `TypeError` for an argument that breaks a rule; `ModuleNotFoundError` if
-        Atari's emulator is needed and missing.
+        `ValueError` or `TypeError` for an argument that breaks a rule, such as a function that
+        makes something else, or the same environment twice; `ModuleNotFoundError` if Atari's
+        emulator is needed and missing.
         """
         if not (isinstance(env, str) or callable(env)):
             raise TypeError(
@@ -50,6 +53,11 @@ class Host:
             )
         self._env, self._options, self._given_limit = env, dict(options), limit
         example = self._make()
+        if not isinstance(env, str) and self._make().unwrapped is example.unwrapped:
+            raise ValueError(
+                f"`env` (={env!r}) must make another environment at each call: those that are "
+                "stepped side by side, and those that are evaluated in, would be one."
+            )
         self.name = env if isinstance(env, str) else type(example.unwrapped).__name__
         self.limit = _least_limit(example)
         self.observation_space = example.observation_space
@@ -83,7 +91,7 @@ class Host:
                 # Not used again: what they keep over a reset, such as running statistics, would go
                 # from one training or evaluation into another.
                 self._sets.popitem(last=False)[1].envs.close()
-            envs = SyncVectorEnv([self._make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
+            envs = SyncVectorEnv([self._ruled] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
             observation, _ = envs.reset(seed=[int(seed) for seed in seeds])
             number = next(self._numbers)
             self._sets[number] = _Set(envs)
@@ -150,12 +158,21 @@ class Host:
             )
         return found
 
+    def _ruled(self) -> Any:
+        """One environment that is looked at."""
+        return Ruled(self._make(), self.name)
+
     def _make(self) -> Any:
         """One environment."""
         import gymnasium
 
         if not isinstance(self._env, str):
             env = self._env()
+            if not isinstance(env, gymnasium.Env):
+                raise TypeError(
+                    f"`env` (={self._env!r}) must make a gymnasium.Env, and made {env!r}; several "
+                    "environments in one are made here."
+                )
             limit = self._given_limit
             return gymnasium.wrappers.TimeLimit(env, limit) if limit else env
         if self._env.startswith("ALE/"):
@@ -169,6 +186,14 @@ class Host:
         except TypeError:
             _check_options(self._env, self._options)
             raise
+        except ImportError:
+            raise
+        except Exception as error:  # the constructor's own
+            given = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+            raise ValueError(
+                f"`env` (={self._env!r}) cannot be made with {given or 'its own options'}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
 
 def _least_limit(env: Any) -> int | None:

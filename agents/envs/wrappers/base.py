@@ -44,6 +44,16 @@ def runs_on_the_host(env: Any) -> bool:
     return any(getattr(one, "on_host", False) for one in unwrapped(env))
 
 
+def check_end(env: Any) -> None:
+    """Raise `ValueError` for an environment whose episodes may have no end, where whole ones are
+    to be played. Its class says so by an attribute `endless`."""
+    if any(getattr(one, "endless", False) for one in unwrapped(env)):
+        raise ValueError(
+            f"`env` (={env.name}) must have a time limit where whole episodes are played: give it "
+            "`max_steps_in_episode`, or train without evaluations, by `evaluate_every` (=0)."
+        )
+
+
 def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     """Select one of two pytrees of equal structure and types."""
     return jax.tree.map(lambda x, y: jax.lax.select(condition, x, y), new, old)

@@ -91,7 +91,7 @@ class Play(CompilingCommand):
             if self.sample or self.agent:
                 raise ValueError("--sample and --agent have no meaning without a RUN")
             return *_make(self.env, options), None
-        agent, state, config = load_run(self.run)
+        agent, state, config = load_run(self.run, trusted=self.env)
         if not 0 <= self.agent < config["seeds"]:
             raise ValueError(
                 f"--agent (={self.agent}) must be in 0 … {config['seeds'] - 1}: {self.run} has "
@@ -132,5 +132,8 @@ def _is_brax(env: Any) -> bool:
 
 def _key(space: Any) -> tuple:
     """What must be equal for a network to fit."""
+    if (parts := getattr(space, "spaces", None)) is not None:
+        items = parts.items() if isinstance(parts, dict) else enumerate(parts)
+        return type(space), *((name, _key(part)) for name, part in items)
     shape, n = getattr(space, "shape", None), getattr(space, "n", None)
     return type(space), shape, n, tuple(getattr(space, "nvec", ()))

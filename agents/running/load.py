@@ -1,5 +1,6 @@
 """What a run has trained, from its folder."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,16 @@ _CONFIG = {
 }
 
 
-def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any, dict]:
+def load_run(
+    folder: str | Path, *, env: Any = None, trusted: str | None = None
+) -> tuple[AbstractAgent, Any, dict]:
     """Load what a run has trained, from its folder.
 
     **Arguments:**
 
     - `env`: the environment, or a pair with its parameters, where the run was given an object
       instead of a name; or its name again, where that is of a module to import.
+    - `trusted`: a name of an environment for which a module may be imported, if the run has it.
 
     **Returns:**
 
@@ -51,7 +55,7 @@ def load_run(folder: str | Path, *, env: Any = None) -> tuple[AbstractAgent, Any
     header = read_header(path)
     try:
         config = _known(header.config)
-        agent = _agent_of(config, env)
+        agent = _agent_of(config, env, trusted)
     except (ValueError, TypeError) as error:
         if env is not None:
             if "`env`" in str(error):
@@ -71,11 +75,11 @@ def _known(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def _agent_of(config: dict[str, Any], env: Any) -> AbstractAgent:
+def _agent_of(config: dict[str, Any], env: Any, trusted: str | None) -> AbstractAgent:
     settings, kind = dict(config["agent"]), agent_class(config["algorithm"])
-    if env is None:
+    if env is None and (trusted is None or trusted != settings.get("env")):
         _refuse_modules(settings.get("env"), settings.get("env_options"))
-    elif env != settings.get("env"):
+    elif env is not None and env != settings.get("env"):
         settings |= {"env": env, "env_options": {}}
     return from_plain(kind, settings)
 
@@ -84,10 +88,15 @@ def _refuse_modules(env: Any, options: Any) -> None:
     """Refuse an environment that gymnasium would import a module for, whatever that does."""
     if not isinstance(env, str):
         resolve(env)  # of an object there is a description only: refused with what to do
-    if env.startswith(GYMNASIUM) and any(":" in text for text in _texts([env, options])):
+    if not env.startswith(GYMNASIUM):
+        return
+    module, named, _ = env.removeprefix(GYMNASIUM).partition(":")
+    there = not named or sys.modules.get(module) is not None
+    if not there or any(":" in text for text in _texts(options)):
         raise ValueError(
             f"it names an environment of a module ({shown(env)}), which loading does not import: "
-            "give it as `env` if you trust it."
+            "if you trust it, import the module first (--import on the command line), or give it "
+            "as `env`."
         )
 
 

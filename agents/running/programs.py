@@ -10,15 +10,19 @@ import numpy as np
 from jaxtyping import Array, UInt32
 
 from agents.acting import evaluate
-from agents.agent import AbstractAgent
+from agents.agent import AbstractAgent, Report
 from agents.mapped import mapped
 from agents.running.devices import Devices, placement
 from agents.running.memory import check_size
 from agents.running.messages import check_order
 from agents.running.processes import several
+from agents.running.scalars import INDEX
 
 OverSeeds = Callable[[Callable[..., Any]], Callable[..., Any]]
 """How a function of one seed becomes one of all: `mapped`, or see `AbstractPlacement`."""
+
+EVALUATED = ["evaluation_length", "evaluation_return"]
+"""Names of what an evaluation measures."""
 
 # `fold_in(key, i)` is the i-th key of `split(key, n)`: a number that no seed reaches.
 _EVALUATION = 2**31
@@ -58,7 +62,7 @@ class Programs:
         **Raises:**
 
         `ValueError` if the run cannot be split over devices, see `placement`, or
-        between processes, see `check_order`.
+        between processes, see `check_order`; also for a report, see `check_report`.
         """
         began = time.perf_counter()
         self.seeds = seeds
@@ -79,6 +83,7 @@ class Programs:
                 out_shardings=(place.state, place.per_seed),
             ).lower(self.state)
             report = lowered.out_info[1]
+            check_report(report)
             self.step = lowered.compile()
         if several():
             check_order(self.step)
@@ -93,14 +98,36 @@ class Programs:
                 in_shardings=(place.learner, None),
                 out_shardings=place.per_seed,
             ).lower(self.state.learner, np.uint32(0))
-            self.metrics += ["evaluation_length", "evaluation_return"]
-            self.checked |= {"evaluation_length", "evaluation_return"}
+            self.metrics += EVALUATED
+            self.checked |= {*EVALUATED}
             self._evaluate = lowered.compile()
         self.compile_seconds = time.perf_counter() - began
 
     def evaluate(self, state: Any, iteration: int) -> dict[str, Any]:
         """Return mean return and length of fresh episodes, for each seed."""
         return self._evaluate(state.learner, np.uint32(iteration))
+
+
+def check_report(report: Report) -> None:
+    """Raise `ValueError` for what cannot be a column of numbers, one for each seed.
+
+    **Arguments:**
+
+    - `report`: shapes and dtypes, with a leading axis over seeds.
+    """
+    taken = {*INDEX, *EVALUATED}
+    for part in (report.metrics, report.diagnostics, report.episodes):
+        for name, x in part.items():
+            if name in taken:
+                raise ValueError(
+                    f"`Report`: `{name}` must have another name: it stands for something else."
+                )
+            taken.add(name)
+            real = any(jnp.issubdtype(x.dtype, kind) for kind in (jnp.integer, jnp.floating))
+            if not real or len(x.shape) != 1:
+                raise ValueError(
+                    f"`Report`: `{name}` (={x.dtype}{list(x.shape[1:])}) must be one real number."
+                )
 
 
 def init_seeds(

@@ -198,7 +198,7 @@ def train(
         state = loop.run(state, start, resume=resume, show=progress, drop_scalars=drop_scalars)
         wait_for_all()  # the files are written
         logged = read_scalars(folder)
-        measured = {name: x for name, x in logged.metrics.items() if not np.isnan(x).all()}
+        measured = [name for name in logged.metrics if logged.has(name)]
         return TrainResult(
             folder=folder,
             state=state,

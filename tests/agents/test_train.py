@@ -24,6 +24,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 import agents
 from agents.acting import AbstractBehavior, Decision, evaluate
 from agents.agent import AbstractAgent, AgentState, Report
+from agents.cli import main
 from agents.envs import from_gymnasium
 from agents.running import (
     CheckpointError,
@@ -36,7 +37,7 @@ from agents.running.checkpoint import read_header
 from agents.running.events import TensorBoardLog
 from agents.running.load import load_run
 from agents.running.loop import Loop
-from agents.running.programs import evaluation_keys
+from agents.running.programs import check_report, evaluation_keys
 from agents.running.scalars import ScalarLog, ScalarsError
 from tests.agents.damage import rewritten
 from tests.agents.trackers import install_tracker
@@ -84,7 +85,8 @@ class Walk(AbstractAgent):
         loss = jnp.where(unlucky & (count == self.bad_loss_at), jnp.nan, position.sum())
         position = jnp.where(unlucky & (count == self.bad_state_at), jnp.inf, position)
         finished = jnp.where(count % 3 == 0, position[0], jnp.nan)
-        report = Report({"loss": loss}, {}, {"return": finished, "episodes": count % 3})
+        never = {"never": jnp.asarray(-jnp.inf)}  # on purpose: a diagnostic
+        report = Report({"loss": loss}, never, {"return": finished, "episodes": count % 3})
         learner = learner | {"position": position}
         return AgentState(learner, (), None, count, key), report
 
@@ -141,6 +143,7 @@ def test_a_run_leaves_its_files_and_final_metrics(whole):
     position = whole.state.learner["position"]
     np.testing.assert_allclose(whole.metrics["loss"], position.sum(axis=1))
     np.testing.assert_allclose(whole.metrics["return"], position[:, 0])
+    assert "never" not in whole.metrics and set(column(whole.folder, "never")) == {"-inf"}
     assert whole.compile_seconds > 0 and whole.steps_per_second > 0
     agent, state, config = load_run(whole.folder)
     assert agent == Walk() and config["seeds"] == 2
@@ -331,6 +334,38 @@ def test_it_runs_outside_the_main_thread(tmp_path):
 # The folder
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counting(Walk):
+    """Has a flag among its numbers."""
+
+    def iterate(self, state):
+        state, report = super().iterate(state)
+        return state, Report(report.metrics, {"flag": state.iteration > 0}, report.episodes)
+
+
+agents.register("counting_of_the_tests", Counting)
+
+
+def test_what_cannot_be_a_column_of_numbers_is_told_before_anything_is_trained(tmp_path):
+    with pytest.raises(ValueError, match=r"`Report`: `flag` \(=bool\[\]\) must be one real number"):
+        train(Counting(), tmp_path)
+    assert not (tmp_path / "checkpoint.eqx").exists()
+
+    def report(**given):
+        return Report({"loss": jnp.zeros(2, jnp.bfloat16)}, given, {"episodes": jnp.arange(2)})
+
+    check_report(jax.eval_shape(report))
+    for name, dtype, shape, message in (
+        ("x", np.complex64, (2,), r"`x` \(=complex64\[\]\) must be one real number"),
+        ("x", np.float32, (2, 3), r"`x` \(=float32\[3\]\) must be one real number"),
+        ("seed", np.float32, (2,), r"`seed` must have another name"),
+        ("evaluation_return", np.float32, (2,), r"`evaluation_return` must have another name"),
+        ("loss", np.float32, (2,), r"`loss` must have another name"),
+    ):
+        with pytest.raises(ValueError, match=f"^`Report`: {message}"):
+            check_report(jax.eval_shape(report, **{name: jax.ShapeDtypeStruct(shape, dtype)}))
+
+
 class Endless(gymnasium.Env):
     """Its episodes have no end."""
 
@@ -417,6 +452,23 @@ def test_a_run_of_another_version_or_a_strangers_is_refused(copy, changed, messa
         load_run(copy)
     assert str(refused.value).startswith(f"{copy / 'checkpoint.eqx'}")
     assert not {"evil", "a", "shimmy"} & (set(sys.modules) - before)
+
+
+def test_a_module_that_is_trusted_may_bring_the_environment(copy, tmp_path, monkeypatch, capsys):
+    """By `--env` of `play`, or because somebody has imported it, as `--import` does."""
+    (tmp_path / "brought.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "gymnasium/brought:CartPole-v1"
+    with_config(copy, agent__env=name)
+    for trusted in (None, "gymnasium/brought:Acrobot-v1"):
+        with pytest.raises(CheckpointError, match=r"import the module first \(--import on the"):
+            load_run(copy, trusted=trusted)
+    assert "brought" not in sys.modules
+    assert main(["play", str(copy), "--env", name, "--agent", "9", "--out", "a.gif"]) == 2
+    assert "--agent (=9) must be in 0 … 1" in capsys.readouterr().err  # it was loaded
+    assert "brought" in sys.modules
+    assert load_run(copy)[0].env == name
+    monkeypatch.delitem(sys.modules, "brought")
 
 
 def test_a_folder_has_one_writer(whole, tmp_path):

@@ -59,6 +59,8 @@ class Sweep(Command):
             raise ValueError(f"--workers (={self.workers}) must be at least 1")
         if self.engine_options and self.engine not in _PACKAGES:
             raise ValueError(f"--engine-options have no meaning with --engine {self.engine}")
+        if self.workers is not None and self.engine == "print":
+            raise ValueError(f"--workers (={self.workers}) has no meaning with --engine print")
         package = _PACKAGES.get(self.engine)
         if package is not None and importlib.util.find_spec(package) is None:
             raise ModuleNotFoundError(
@@ -71,13 +73,15 @@ class Sweep(Command):
         # that the runs need.
         jax.config.update("jax_platforms", "cpu")
         from agents.cli.sweep_plan import plan
+        from agents.running.folder import sole_writer
         from agents.sweeps.folder import write_list
 
         shared = [*(f"--import={module}" for module in self.imports), *self.shared]
         jobs = plan(Path(self.file) if self.file else None, self.grid, shared, self.out)
         remaining = [job for job, complete in jobs.items() if not complete]
         if self.engine == "print":
-            write_list(self.out, {job.name: job.words for job in jobs})
+            with sole_writer(self.out):
+                write_list(self.out, {job.name: job.words for job in jobs})
             for job in remaining:
                 print(shlex.join(["python", "-m", "agents", *job.command()]))
             return
@@ -150,7 +154,10 @@ def _judge(
         where = f"{complete} of {runs} runs in {out} are complete, the others keep what they have."
         raise TrainingInterrupted(where, number)
     if problems:
-        listed = "\n".join(f"  {o.job.name}: {o.problem}; {o.job.log}" for o in problems)
+        logs = (f"; {o.job.log}" if o.job.log.exists() else "" for o in problems)
+        listed = "\n".join(
+            f"  {o.job.name}: {o.problem}{log}" for o, log in zip(problems, logs, strict=True)
+        )
         raise RunsFailed(
             f"{len(problems)} of {runs} runs failed; the same command tries them again:\n{listed}"
         )

@@ -53,3 +53,13 @@ def exit_code(out: Path, name: str) -> int | None:
         return int((out / LOGS / f"{name}.exit").read_text())
     except (OSError, ValueError):
         return None
+
+
+def write_exit_code(out: Path, name: str, code: int) -> None:
+    """Write the exit code of a run's last attempt, into the folder of logs.
+
+    **Raises:**
+
+    `OSError` if it cannot be written.
+    """
+    (out / LOGS / f"{name}.exit").write_text(f"{code}\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.running.folder import CHECKPOINT, has_writer
-from agents.sweeps.folder import LOGS, RUNS
+from agents.sweeps.folder import LOGS, RUNS, write_exit_code
 
 CHILD = "agents.sweeps.child"
 _LOOK = 0.2  # seconds between two looks at a process
@@ -97,7 +97,7 @@ def _train(job: Job, asked_to_stop: Callable[[], bool], asked_to_die: Callable[[
         log.write(f"$ python -m agents {shlex.join(words)}\n".encode())
         log.flush()
         process = subprocess.Popen(
-            [sys.executable, *_apart(job.cwd), "-u", "-m", CHILD, *words],
+            [sys.executable, *apart(job.cwd), "-u", "-m", CHILD, *words],
             stdin=subprocess.PIPE,  # its end is the request to stop
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -117,12 +117,17 @@ def _train(job: Job, asked_to_stop: Callable[[], bool], asked_to_die: Callable[[
         process.stdin.close()
         code = process.wait()
         with contextlib.suppress(OSError):
-            ended.write_text(f"{code}\n")
+            write_exit_code(job.out, job.name, code)
     return code
 
 
-def _apart(cwd: Path) -> list[str]:
-    """The option by which Python does not take a folder of the user's for one of our packages."""
+def apart(cwd: Path) -> list[str]:
+    """Return the option by which Python does not take a folder of the user's for one of ours.
+
+    **Arguments:**
+
+    - `cwd`: the folder in which Python is started.
+    """
     ours = Path(__file__).resolve().parents[2]
     return [] if cwd.resolve() == ours else ["-P"]
 

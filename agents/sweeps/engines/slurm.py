@@ -1,11 +1,16 @@
 """Jobs of a Slurm cluster, by submitit."""
 
+import contextlib
+import re
+import shlex
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from agents.sweeps.job import Job, Outcome, execute
+from agents.sweeps.folder import write_exit_code
+from agents.sweeps.job import Job, Outcome, apart, execute
 
 _LOOK = 0.5  # seconds
 
@@ -24,27 +29,39 @@ def run(
     **Arguments:**
 
     - `jobs`: at least one, all of the same sweep.
-    - `workers`: jobs of the array that run at once; by default as many as the cluster lets.
+    - `workers`: jobs that run at once; by default as many as the cluster lets.
     - `options`: of submitit's `update_parameters`, such as `timeout_min` or `slurm_partition`; and
       `cluster`, where `"local"` takes processes of this machine in place of Slurm.
 
     **Raises:**
 
-    `ValueError` for an option that submitit does not have, where there is no Slurm, and for what it
-    refuses.
+    `ValueError` for an option or a value that submitit does not have, where there is no Slurm, and
+    for what it refuses.
     """
     import submitit
 
     parameters = dict(options)
+    cluster = parameters.pop("cluster", "slurm")
+    # Slurm itself holds back the rest of an array; processes of this machine all begin at once.
+    at_once = workers if workers and cluster == "local" else len(jobs)
     limit = {} if workers is None else {"slurm_array_parallelism": workers}
+    # A folder of the user's is not taken for one of our packages in the job either.
+    python = shlex.join([sys.executable, *apart(jobs[0].cwd)])
+    waiting, pending = list(jobs), []
+
+    def submit() -> None:
+        if begun := waiting[: at_once - len(pending)]:
+            del waiting[: len(begun)]
+            with executor.batch():
+                pending.extend([(executor.submit(Training(job)), job) for job in begun])
+
     try:
         executor = submitit.AutoExecutor(
-            jobs[0].out / "submitit", cluster=parameters.pop("cluster", "slurm")
+            jobs[0].out / "submitit", cluster=cluster, slurm_python=python, local_python=python
         )
         executor.update_parameters(**{"name": "trace-zoo", **limit, **parameters})
-        with executor.batch():
-            pending = [(executor.submit(Training(job)), job) for job in jobs]
-    except NameError as error:
+        submit()
+    except (NameError, AssertionError, TypeError, ValueError) as error:
         raise ValueError(f"`engine_options` are not submitit's: {error}") from None
     except RuntimeError as error:  # submitit's own are some too
         told = str(error).strip().partition("\n")[0]
@@ -52,7 +69,8 @@ def run(
     try:
         while pending and not asked_to_stop():
             done = [(submitted, job) for submitted, job in pending if submitted.done()]
-            pending = [pair for pair in pending if pair not in done]
+            pending[:] = [pair for pair in pending if pair not in done]
+            submit()
             yield from (_outcome(submitted, job) for submitted, job in done)
             time.sleep(_LOOK if pending else 0)
     finally:
@@ -103,4 +121,19 @@ def _outcome(submitted: Any, job: Job) -> Outcome:
     try:
         return submitted.result()
     except UncompletedJobError as error:
-        return Outcome(job, f"job {submitted.job_id}: {str(error).strip().partition(chr(10))[0]}")
+        problem = f"job {submitted.job_id}: {_told(str(error))}"
+    if not job.log.exists():  # it ended before the training began
+        log = submitted.paths.stderr
+        problem += f"; {log if log.exists() else log.parent}"
+        with contextlib.suppress(OSError):
+            job.log.parent.mkdir(exist_ok=True)
+            write_exit_code(job.out, job.name, 1)
+    return Outcome(job, problem)
+
+
+def _told(text: str) -> str:
+    """One line of what submitit says of a job: it rules off what the job itself has said, of which
+    the last line tells why."""
+    head, *ruled = re.split(r"^-{10,}$", text, flags=re.MULTILINE)
+    lines = [*head.split("\n")[:2], *(ruled[0].strip().split("\n")[-1:] if ruled else ())]
+    return " ".join(filter(None, map(str.strip, lines)))

@@ -16,7 +16,11 @@ from pathlib import Path
 import pytest
 
 from agents.cli import main
-from agents.sweeps.engines import ray
+from agents.cli.sweep import _judge
+from agents.running.errors import RunsFailed
+from agents.sweeps.engines import ray, slurm
+from agents.sweeps.folder import exit_code
+from agents.sweeps.job import Job
 from tests.agents.sweeps.processes import TABULAR, parent, said, same, sweep, trainings, until
 from tests.project import source
 
@@ -113,7 +117,12 @@ def submitit(monkeypatch):
     [
         ("local", "num_gpus=1", "--engine-options have no meaning with --engine local"),
         ("slurm", "colour=1", "--engine-options are not submitit's: "),
-        ("slurm", "cluster=nowhere", "AutoExecutor doesn't know any executor named nowhere"),
+        (
+            "slurm",
+            "cluster=nowhere",
+            "--engine-options are not submitit's: .* doesn't know any executor named nowhere",
+        ),
+        ("slurm", "timeout_min=ten", "--engine-options are not submitit's: .*timeout_min.*int"),
         ("slurm", "num_gpus", r"--engine-options \(='num_gpus'\) must be written as key=value"),
     ],
 )
@@ -135,6 +144,91 @@ def test_what_slurm_refuses_is_one_line(tmp_path, capsys, submitit, monkeypatch)
     told = capsys.readouterr().err
     expected = "--engine (='slurm') cannot be used: sbatch: error: invalid partition specified\n"
     assert told.endswith(expected)
+
+
+TRACE = """Job (task=0) failed during processing with trace:
+----------------------
+Traceback (most recent call last):
+ModuleNotFoundError: No module named 'mine'
+
+----------------------
+You can check full logs with 'job.stderr(0)'"""
+LOST = """Job 4711_0 (task: 0) with path x/4711_0_0_result.pkl
+has not produced any output (state: OUT_OF_MEMORY)
+No error stream produced. Look at stdout: x"""
+
+
+def test_why_a_job_ended_before_its_training_is_told_and_where(tmp_path, monkeypatch, submitit):
+    """And so many at once as there are workers, where no cluster holds them back."""
+    from submitit.core.utils import FailedJobError, JobPaths, UncompletedJobError
+
+    begun, lasting = [], []
+
+    class Executor:
+        def __init__(self, folder, **options):
+            self.folder, self.options = folder, options
+            made.append(self)
+
+        def update_parameters(self, **parameters):
+            self.options |= parameters
+
+        def batch(self):
+            return contextlib.nullcontext()
+
+        def submit(self, training):
+            lasting.append(training)
+            begun.append(len(lasting))
+            return Submitted(self.folder, training)
+
+    class Submitted:
+        job_id = "4711_0"
+
+        def __init__(self, folder, training):
+            self.training, self.paths = training, JobPaths(folder, "4711_0")
+
+        def done(self):
+            lasting.remove(self.training)
+            return True
+
+        def result(self):
+            text = texts.pop(0)
+            raise (FailedJobError if text == TRACE else UncompletedJobError)(text)
+
+    monkeypatch.setattr(submitit, "AutoExecutor", Executor)
+    monkeypatch.setattr(slurm, "_LOOK", 0)
+    jobs = [Job(name, (), tmp_path, tmp_path) for name in "abc"]
+    (tmp_path / "submitit").mkdir()
+    for cluster, most in (("slurm", [1, 2, 3]), ("local", [1, 1, 1])):
+        made, texts = [], [TRACE, LOST, LOST]
+        found = list(slurm.run(jobs, 1, {"cluster": cluster}, lambda: False))
+        assert begun == most
+        begun.clear()
+        told = ["Job (task=0) failed during processing with trace: ModuleNotFoundError: No module"]
+        told += ["Job 4711_0 (task: 0) with path x/4711_0_0_result.pkl has not produced any output"]
+        for outcome, expected in zip(found, [*told, told[1]], strict=True):
+            assert outcome.problem.startswith(f"job 4711_0: {expected}")
+            assert outcome.problem.endswith(f"; {tmp_path}/submitit")
+        assert "(state: OUT_OF_MEMORY)" in found[1].problem
+        assert [exit_code(tmp_path, name) for name in "abc"] == [1, 1, 1]
+        assert made[0].options["slurm_python"] == f"{sys.executable} -P"
+        assert made[0].options["slurm_array_parallelism"] == 1
+    (tmp_path / "submitit" / "4711_0_0_log.err").touch()
+    texts = [TRACE]
+    (lost,) = slurm.run(jobs[:1], None, {}, lambda: False)
+    with pytest.raises(RunsFailed) as failed:
+        _judge([lost], 1, 0, tmp_path, None)
+    assert str(failed.value).endswith(f"; {tmp_path}/submitit/4711_0_0_log.err")
+
+
+@pytest.mark.slow
+def test_a_folder_of_the_users_is_not_taken_for_ours_in_a_job(tmp_path, monkeypatch, submitit):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "__init__.py").write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(source.ROOT))
+    job = Job("a", ("--help",), tmp_path / "out", tmp_path)
+    (outcome,) = slurm.run([job], None, {"cluster": "local", "timeout_min": 5}, lambda: False)
+    assert outcome.problem == ""
 
 
 @pytest.mark.parametrize(

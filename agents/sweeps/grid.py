@@ -12,6 +12,7 @@ from agents.running.folder import folder_name
 
 Texts = tuple[str, ...]
 _COMMA = re.compile(r",(?![^()\[\]{}]*[)\]}])")  # not one inside of brackets
+_LONGEST_NAME = 250  # bytes: file systems have 255 for that of a file, as NAME.exit
 _TABLES = ("settings", "grid")
 
 
@@ -34,7 +35,8 @@ class Grid:
 
         **Raises:**
 
-        `ValueError` where there are no axes, or two runs would have the same name.
+        `ValueError` where there are no axes, two runs would have the same name, or one would have a
+        name that is too long for a file's.
         """
         if not self.axes:
             raise ValueError(
@@ -46,6 +48,11 @@ class Grid:
             name = ",".join(folder_name(f"{axis}={value}") for axis, value in point.items())
             if name in seen:
                 raise ValueError(f"two runs of the grid have the same name: {name}")
+            if (size := len(name.encode())) > _LONGEST_NAME:
+                raise ValueError(
+                    f"the name of a run of the grid (={name[:60]}…, of {size} bytes) must have at "
+                    f"most {_LONGEST_NAME}: give it fewer axes, or shorter values"
+                )
             seen.add(name)
             yield name, point
 
@@ -73,7 +80,7 @@ def read_grid(path: Path) -> Grid:
     wrong.
     """
     try:
-        tables = tomllib.loads(path.read_text(), parse_float=_AsWritten)
+        tables = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_AsWritten)
     except OSError as error:
         raise ValueError(f"the file of the grid cannot be read: {error}") from None
     except ValueError as error:

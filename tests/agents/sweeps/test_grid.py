@@ -1,5 +1,7 @@
 """A grid's file and words: what all runs share, what differs, and what they are called."""
 
+from pathlib import Path
+
 import pytest
 
 from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, words_of
@@ -48,6 +50,16 @@ def test_a_file_has_settings_and_a_grid_as_they_are_written(written):
     }
 
 
+def test_a_file_is_read_as_utf_8_wherever_it_is(tmp_path, monkeypatch):
+    def read(path, encoding="latin-1"):  # that of the system
+        return path.read_bytes().decode(encoding)
+
+    path = tmp_path / "grid.toml"
+    path.write_bytes('[grid]\nenv = ["café"]'.encode())
+    monkeypatch.setattr(Path, "read_text", read)
+    assert read_grid(path).axes == {"env": ("café",)}
+
+
 def test_every_combination_is_a_run_of_its_own_name():
     grid = Grid({}, {"env": ("brax/ant", "gravity"), "seed": ("0", "1")})
     assert dict(grid.combinations()) == {
@@ -63,6 +75,7 @@ def test_every_combination_is_a_run_of_its_own_name():
     [
         ({}, r"a sweep needs --grid NAME=VALUE,VALUE, or a file with a \[grid\] in front"),
         ({"seed": ("1", "1")}, "two runs of the grid have the same name: seed=1"),
+        ({"memory": ("é" * 122,)}, r"\(=memory=é+…, of 251 bytes\) must have at most 250"),
         ({"env": ("a/b", "a b")}, "two runs of the grid have the same name: env=a_b"),
     ],
 )

@@ -29,6 +29,13 @@ def commands(text):
     return found
 
 
+def test_commands_are_not_printed_for_what_is_no_folder(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    words = [*WORDS.split(), "--grid", "seed=1", "--out", str(tmp_path / "file")]
+    assert main(words) == 2
+    assert f"--out (={tmp_path}/file) cannot be made a folder" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_commands_are_printed_that_train_reads(tmp_path, capsys):
     words = [*WORDS.split(), "--grid", "epsilon=0.1,0.2", "--grid", "seed=0,1"]
@@ -83,6 +90,11 @@ def test_a_file_gives_settings_of_every_kind_and_typed_words_win(tmp_path, capsy
         ("--grid epsilon=0.1,2", r"epsilon=2: --epsilon \(=2.0\) must be"),
         ("--grid epsilon=0.1 --seeds 0", r"epsilon=0.1: --seeds \(=0\) must be a whole number"),
         ("--grid epsilon=0.1 --workers 0", r"--workers \(=0\) must be at least 1"),
+        (
+            "--grid seed=1 --engine print --workers 4",
+            r"--workers \(=4\) has no meaning with --engine",
+        ),
+        ("--grid epsilon=0.1,0.1" + "0" * 240, r"of 251 bytes\) must have at most 250"),
         ("--grid rollout_length=10", "--rollout-length is in the grid and is given for all"),
         ("--grid out=a,b", "--out is no setting of a sweep"),
         ("--grid seed=1 --resume", "--resume is no setting of a sweep"),

@@ -124,8 +124,8 @@ def check_first(env: Environment, params: Any, observation: Any, *, axes: int = 
 
 
 def check_observation(space: Any, observation: Any) -> None:
-    """Raise `ValueError` where an observation does not have the shapes of a space, or fractions
-    where it has whole numbers."""
+    """Raise `ValueError` where an observation does not have the shapes of a space, fractions where
+    it has whole numbers, or what is no real number."""
     for place, found, wanted in _misfits(space, observation):
         raise ValueError(f"`observation`{place} (of {found}) must be of {wanted}.")
 
@@ -135,6 +135,29 @@ def check_one(name: str, value: Any, kind: Any, rule: str) -> None:
     found = value if isinstance(value, Array) else np.asarray(value)
     if found.shape or not jnp.issubdtype(found.dtype, kind):
         raise TypeError(f"`{name}` (={shown(value)}) must be {rule}.")
+
+
+def check_alike(what: str, given: Any, wanted: Any) -> None:
+    """Raise `TypeError` where a part of a policy's state is none of its own by its types.
+
+    **Arguments:**
+
+    - `what`: the part's name.
+    - `given`: the part.
+    - `wanted`: shapes and dtypes of the policy's own.
+    """
+    if _types(given) != _types(wanted):
+        raise TypeError(
+            f"`state` (of another {what}) must be as this policy's own `init_state` or `act` "
+            "returns it; one that is prepared has states of its own."
+        )
+
+
+def _types(tree: Any) -> tuple[Any, list[Any]]:
+    leaves, built = jax.tree.flatten(tree)
+    own = jax.Array, jax.ShapeDtypeStruct
+    types = (x.dtype if isinstance(x, own) else jnp.result_type(x) for x in leaves)
+    return built, [(np.shape(x), dtype) for x, dtype in zip(leaves, types, strict=True)]
 
 
 def check_key(key: Any) -> None:
@@ -202,10 +225,12 @@ def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, s
     if isinstance(space, spaces.Discrete | spaces.Box | MultiDiscrete):
         if shape != tuple(space.shape):
             yield place, found, f"shape {tuple(space.shape)}"
-        elif not isinstance(space, spaces.Box):
-            dtype = np.dtype(getattr(element, "dtype", type(element)))
-            if not any(jnp.issubdtype(dtype, whole) for whole in (np.integer, np.bool_)):
-                yield place, f"dtype {dtype}", "whole numbers"
+            return
+        dtype = getattr(element, "dtype", None) or np.dtype(type(element))
+        is_box = isinstance(space, spaces.Box)
+        kinds = (np.integer, np.bool_, *((np.floating,) if is_box else ()))
+        if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
+            yield place, f"dtype {dtype}", "real numbers" if is_box else "whole numbers"
         return
     wanted = _parts(space.spaces)
     if given.keys() != wanted.keys():

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
-from agents.acting.contract import check_key, check_observation, check_one
+from agents.acting.contract import check_alike, check_key, check_observation, check_one
 from agents.networks import Inputs
 from agents.networks.spaces import by_content, clipped
 from agents.settings import check_kind
@@ -89,10 +89,14 @@ class Policy(eqx.Module):
         **Raises:**
 
         `ValueError` for an observation of other shapes or parts than those of its space, or of
-        fractions where it has whole numbers; `TypeError` for a `state` of another kind, a `begin`
-        that is not one boolean, a `reward` that is not one number, and a `key` that is not one.
+        fractions where it has whole numbers; `TypeError` for a `state` of another kind or another
+        policy, a `begin` that is not one boolean, a `reward` that is not one number, and a `key`
+        that is not one.
         """
         check_kind(PolicyState, "a PolicyState, as `init_state` returns it", state=state)
+        space = self.action_space
+        of_space = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))
+        check_alike("action", state.action, of_space)
         check_observation(self.observation_space, observation)
         check_one("begin", begin, np.bool_, "one boolean")
         check_one("reward", reward, np.number, "one number")
@@ -101,7 +105,12 @@ class Policy(eqx.Module):
         inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))
         # A behavior is for environments side by side: this is one of them.
         one = lambda tree: jax.tree.map(lambda x: jnp.asarray(x)[None], tree)  # noqa: E731
-        memory, decision = self.behavior(one(state.memory), one(inputs), key)
+        try:
+            memory, decision = self.behavior(one(state.memory), one(inputs), key)
+        except Exception:
+            # Looked at where it has failed only: that takes as long as acting.
+            check_alike("memory", state.memory, jax.eval_shape(self.behavior.init_state))
+            raise
         # The network goes on with what it has drawn, as in training; the environment gets what it
         # takes.
         action = decision.action[0].astype(state.action.dtype)

@@ -340,7 +340,8 @@ def test_actions_outside_the_space_are_clipped_for_the_environment_only():
 
 
 PLANES = spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
-PARTS = spaces.Dict({"at": spaces.Box(-1, 1, (2,)), "card": spaces.Discrete(3)})
+BOX = spaces.Box(-1, 1, (2,))
+PARTS = spaces.Dict({"at": BOX, "card": spaces.Discrete(3)})
 
 
 @pytest.mark.parametrize(
@@ -361,6 +362,13 @@ PARTS = spaces.Dict({"at": spaces.Box(-1, 1, (2,)), "card": spaces.Discrete(3)})
         (PARTS, {"at": np.zeros(2), "card": 0.5}, r"`observation`\['card'\] \(of dtype float64\)"),
         (PARTS, {"at": np.zeros(2)}, r"\(of parts \['at'\]\) must be of parts \['at', 'card'\]"),
         (PARTS, np.zeros(5), r"\(of shape \(5,\)\) must be of parts"),
+        (
+            BOX,
+            np.zeros(2, complex),
+            r"`observation` \(of dtype complex128\) must be of real numbers",
+        ),
+        (BOX, np.array(["a", "b"]), r"`observation` \(of dtype <U1\) must be of real numbers"),
+        (BOX, np.array([None, 1.0]), r"`observation` \(of dtype object\) must be of real numbers"),
         (PARTS, {"at": np.zeros(3), "card": 0}, r"`observation`\['at'\] \(of shape \(3,\)\)"),
     ],
 )
@@ -392,6 +400,32 @@ def test_a_policy_names_what_it_cannot_act_on(given, message, unhooked):
     policy.act(**right)
     with pytest.raises(TypeError, match=message):
         policy.act(**right | given)
+
+
+class Keeping(Counting):
+    """Its memory has another structure."""
+
+    def init_state(self):
+        return (super().init_state(),)
+
+    def __call__(self, state, inputs, key):
+        count, decision = super().__call__(state[0], inputs, key)
+        return (count,), decision
+
+
+def test_a_policy_names_the_state_of_another(unhooked):
+    """An action of another space would be cast, a memory of another fail in its own words."""
+    policies = [
+        Policy(Counting(), BOX, spaces.Discrete(2)),
+        Policy(Counting(), BOX, envs.MultiDiscrete([2, 2])),
+        Policy(Counting(), BOX, BOX),
+        Policy(Keeping(), BOX, spaces.Discrete(2)),
+    ]
+    policy, *others = policies
+    for other, part in zip(others, ("action", "action", "memory"), strict=True):
+        with pytest.raises(TypeError, match=rf"`state` \(of another {part}\) must be as this"):
+            policy.act(other.init_state(), np.zeros(2), begin=True)
+        other.act(jax.device_get(other.init_state()), np.zeros(2), begin=True)
 
 
 @pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])

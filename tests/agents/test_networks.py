@@ -138,6 +138,7 @@ def test_a_squashed_gaussian_is_finite_at_the_borders_of_its_box(float32):
 def test_encoding_of_spaces():
     assert width(spaces.Discrete(4)) == 4
     np.testing.assert_array_equal(encode(spaces.Discrete(4), jnp.int32(2)), [0, 0, 1, 0])
+    np.testing.assert_array_equal(encode(spaces.Discrete(2), np.bool_(True)), [0, 1])
     box = spaces.Box(0, 1, (2, 3))
     assert width(box) == 6 and encode(box, jnp.ones((2, 3))).shape == (6,)
     both = spaces.Tuple((spaces.Discrete(2), box))

@@ -57,7 +57,9 @@ def encode(space: Any, element: Any, dtype: Any = jnp.float32) -> Float[Array, "
     `TypeError` for another kind of space; `ValueError` for an element of other parts.
     """
     if isinstance(space, spaces.Discrete):
-        return jax.nn.one_hot(element, space.n, dtype=dtype)
+        element = jnp.asarray(element)
+        whole = element.astype(jnp.int32) if element.dtype == bool else element
+        return jax.nn.one_hot(whole, space.n, dtype=dtype)
     if isinstance(space, MultiDiscrete):
         number = np.repeat(np.arange(len(space.nvec)), space.nvec)
         value = np.concatenate([np.arange(n) for n in space.nvec])

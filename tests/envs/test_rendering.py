@@ -183,6 +183,20 @@ def test_an_image_may_be_black():
         assert picture.shape == (6 * 24 + HEADER, 8 * 24, 3)
 
 
+@pytest.mark.parametrize("shape", [(84, 80), (84, 80, 1)])
+def test_a_gray_image_has_a_pixel_for_a_number(shape):
+    frame = np.arange(84 * 80).reshape(shape) % 256
+    picture = envs.render(Shown(spaces.Box(0, 255, shape)), None, None, observation=frame)
+    assert len(picture) == 84 + HEADER
+    left = (picture.shape[1] - 80) // 2
+    for color in range(3):
+        shown = picture[HEADER:, left : left + 80, color]
+        np.testing.assert_array_equal(shown, frame.reshape(84, 80))
+    board = Shown(spaces.Box(0, 3, (6, 8)))  # its numbers are no shades
+    picture = envs.render(board, None, None, observation=np.ones((6, 8)))
+    assert picture.shape == (6 * 24 + HEADER, 8 * 24, 3)
+
+
 @pytest.mark.slow
 def test_a_planes_color_is_its_own():
     env, params = envs.make("Breakout-MinAtar", mask="top")

@@ -14,6 +14,7 @@ from ..wrappers.base import check_environment
 from .canvas import BLUE, GRAY, HUES, INK, PALE, RED, Canvas
 
 _MOST_BARS = 48
+_GRAY = (), (1,)
 
 
 def render(
@@ -22,8 +23,9 @@ def render(
     """Draw a state of an environment, for people to look at.
 
     Every environment of this library has a picture that also shows, faintly, what the agent does
-    not see, such as mines and cards that lie face down. Of others, the observation is drawn: planes
-    as colored cells, vectors as bars. Runs on the host, outside of compiled programs.
+    not see, such as mines and cards that lie face down. Of others, the observation is drawn: images
+    as they are, planes as colored cells, vectors as bars. Runs on the host, outside of compiled
+    programs.
 
     **Arguments:**
 
@@ -110,9 +112,12 @@ def _could_be_of(space: Any, observation: Any) -> bool:
 
 
 def _is_image(space: Any) -> bool:
-    """Whether it is of red, green and blue, by bounds beyond 1: a frame may be black."""
-    bounded = is_bounded(space) and space.shape[2:] == (3,)
-    return bounded and bool(np.max(np.asarray(space.high)) > 1)
+    """Whether it is of red, green and blue, by bounds beyond 1, or of gray, by those of a byte: a
+    frame may be black, and a board of small numbers is none."""
+    if not is_bounded(space):
+        return False
+    high = np.max(np.asarray(space.high))
+    return bool(high > 1 if space.shape[2:] == (3,) else high >= 255 and space.shape[2:] in _GRAY)
 
 
 def draw_image(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
@@ -120,18 +125,20 @@ def draw_image(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
 
     **Arguments:**
 
-    - `frame`: shape `[height, width, 3]`, from 0 to 255.
+    - `frame`: shape `[height, width, 3]`, or `[height, width]` and `[height, width, 1]` of gray,
+        from 0 to 255.
     - `scale`: pixels per unit of the title.
     - `words`: the title.
     """
     height, width = frame.shape[:2]
     canvas = Canvas(width / scale, height / scale, scale, words)
-    canvas.paste(np.clip(frame, 0, 255).astype(np.uint8), 0, 0)
+    colors = np.broadcast_to(frame.reshape(height, width, -1), (height, width, 3))
+    canvas.paste(np.clip(colors, 0, 255).astype(np.uint8), 0, 0)
     return canvas.pixels()
 
 
 def draw_planes(frame: np.ndarray, scale: int, words: str) -> np.ndarray:
-    """Draw a matrix in gray, and a stack of planes by one color for each.
+    """Draw where a matrix is above 0, and a stack of planes by one color for each.
 
     **Arguments:**
 

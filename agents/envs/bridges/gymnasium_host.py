@@ -53,11 +53,14 @@ class Host:
             )
         self._env, self._options, self._given_limit = env, dict(options), limit
         example = self._make()
-        if not isinstance(env, str) and self._make().unwrapped is example.unwrapped:
-            raise ValueError(
-                f"`env` (={env!r}) must make another environment at each call: those that are "
-                "stepped side by side, and those that are evaluated in, would be one."
-            )
+        if not isinstance(env, str):
+            another = self._make()
+            if another.unwrapped is example.unwrapped:
+                raise ValueError(
+                    f"`env` (={env!r}) must make another environment at each call: those that are "
+                    "stepped side by side, and those that are evaluated in, would be one."
+                )
+            another.close()
         self.name = env if isinstance(env, str) else type(example.unwrapped).__name__
         self.limit = _least_limit(example)
         self.observation_space = example.observation_space

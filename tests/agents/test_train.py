@@ -550,14 +550,14 @@ def test_damaged_rows_stay_blank_if_asked(whole, copy):
     rows[3], rows[6] = "2,\0,0,9.9\n", ""
     path.write_text("".join(rows))
     with pytest.raises(
-        ScalarsError, match=r"scalars\.csv is damaged in line 4: it has 4 cells in 8"
+        ScalarsError, match=r"scalars\.csv is damaged in line 4: it has 4 cells in 9"
     ):
         train(Walk(), copy, resume=True)
     before = path.read_bytes()
     train(Walk(), copy, resume=True, drop_scalars=True)
     assert (copy / "scalars.damaged-1.csv").read_bytes() == before
     sound = (whole.folder / "scalars.csv").read_text().splitlines()
-    sound[3], sound[6] = "2,200,0,,,,,", "3,300,1,,,,,"
+    sound[3], sound[6] = "2,200,0,,,,,,", "3,300,1,,,,,,"
     assert path.read_text().splitlines() == sound
     train(Walk(), copy, resume=True, drop_scalars=True)  # nothing is wrong any more
     assert not (copy / "scalars.damaged-2.csv").exists()

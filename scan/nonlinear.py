@@ -143,13 +143,12 @@ def _cotangents(step, coupling, wanted, states, residuals, cotangent):
     """The adjoint of that recurrence, and one product for all steps."""
     parameters, state, xs, begin, initial = residuals
     before = states_before(state, begin, initial, states)
-    given = cotangent, parameters, before, xs, begin
     if coupling == "units":
-        adjoint, of_state = _adjoint_of_units(
-            partial(step, parameters), before, xs, begin, cotangent
-        )
+        update = partial(step, parameters)
+        adjoint, of_state = _adjoint_of_units(update, before, xs, begin, cotangent)
     else:
         in_turn, known = (partial(f, step) for f in (_adjoint_in_turn, _adjoint_of_known))
+        given = cotangent, parameters, before, xs, begin
         adjoint, of_state = _by_platform(in_turn, known, *given, result=(cotangent, state))
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
     of_parameters, of_xs = jax.vjp(steps, *moved)[1](adjoint)

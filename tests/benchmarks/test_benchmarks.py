@@ -46,6 +46,7 @@ from benchmarks import (
     start,
     streaming,
     sweeps,
+    turns,
 )
 from benchmarks import all as everything
 from benchmarks import envs as environments
@@ -270,6 +271,18 @@ def test_newton(float32):
     ]
     assert all(0 < row["iterations"] <= 8 for row in rows)  # as many as steps at most
     _check_ratios(rows)
+
+
+@pytest.mark.slow
+def test_turns(float32, capsys):
+    rows = turns.run(turns.Options(quick=True))
+    assert [(row["pass"], row["steps of a turn"]) for row in rows] == [
+        (kind, way) for kind in ("forward", "gradient") for way in ("one by one", "2", "Newton")
+    ]
+    _check_ratios(rows)
+    if jax.default_backend() == "cpu":
+        assert turns.run(turns.Options()) == []
+        assert "a CPU goes step by step" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from tests.mutants.mutations import Mutation, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
 # What is changed, and the tests that are to notice.
-FORMS = ("test_forms", "test_transformations", "test_forward_mode")
+FORMS = ("test_forms", "test_transformations", "test_forward_mode", "test_platforms")
 CELLS = [f"tests/zoo/{name}.py" for name in FORMS]
 TESTS = {
     "scan": ["tests/scan", *CELLS],

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import scan
+from benchmarks.turns import turns_of
+from scan._platform import steps_at_once
 
 RNG = np.random.default_rng(0)
 PARAMETERS = {"w": RNG.normal(size=(3, 2)), "u": RNG.normal(size=(3, 3)), "unused": np.ones(2)}
@@ -111,3 +113,20 @@ def test_a_step_without_inputs_has_their_number_of_steps():
         lambda p, h, x: p * h, jnp.full(2, 0.5), jnp.ones(2), jnp.ones((3, 1))
     )
     np.testing.assert_array_equal(scan.sequential(step, jnp.ones(2), drives)[0], 0.125)
+
+
+def test_a_turn_has_so_many_steps_and_is_not_too_large():
+    def small(h, x):
+        return jnp.sin(h) * x
+
+    def large(h, x):
+        for _ in range(50):
+            h = jnp.sin(h) * x
+        return h
+
+    h = jnp.ones(3)
+    assert steps_at_once("units", small, h, h) == 64
+    assert steps_at_once("units", large, h, h) == 1024 // 100
+    assert steps_at_once("dense", jax.jit(large), h, h) == 8
+    with turns_of(5):
+        assert steps_at_once("units", large, h, h) == 5

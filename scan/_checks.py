@@ -31,8 +31,9 @@ def check_begin(begin: Any, time: int | None = None) -> Array:
     return flags
 
 
-def check_steps(name: str, xs: PyTree) -> int:
-    """The number of steps of a sequence, or `ValueError` where there are none, or several."""
+def check_steps(name: str, xs: PyTree) -> Any:
+    """The number of steps of a sequence, a symbol in an export for any, or `ValueError` where
+    there are none, or several."""
     shapes = [jnp.shape(x) for x in jax.tree.leaves(xs)]
     if not shapes or any(len(shape) == 0 or shape[0] == 0 for shape in shapes):
         found = f"shape {shapes[0]}" if len(shapes) == 1 else f"shapes {shapes}"

@@ -15,6 +15,10 @@ from scan.programs import called_by, function_of, inputs_of, one_of, parted
 
 _HOISTING: ContextVar[bool] = ContextVar("hoisting", default=False)
 
+# So many times the state is what a product of inputs may take at each step of the memory for all of
+# them: a network has less gates than that, and a product that expands would fill it.
+_GATES = 8
+
 Update = Callable[[Any, Any, Any], Any]
 Step = Callable[[Any, Any], Any]
 
@@ -72,7 +76,8 @@ def ahead(
 
     A product for all steps fills a chip that a product for one leaves idle, and steps that are
     elementwise without it can be compiled several into one. On a CPU it does not pay: what is read
-    again at every step has left the cache.
+    again at every step has left the cache. A product of more than eight times the state's
+    size stays in the loop.
 
     **Arguments:**
 
@@ -94,7 +99,8 @@ def ahead(
     program = traced.program
     once, moving = parted(program.eqns, traced.of_state + traced.of_x)
     of_inputs, _ = parted(moving, traced.of_state)
-    products = _up_to_products(of_inputs)
+    largest = _GATES * sum(v.aval.size for v in traced.of_state)
+    products = _up_to_products(of_inputs, largest)
     every = [e for e in moving if not any(e is made for made in products)]
     ready = {*traced.of_x, *(v for e in products for v in e.outvars)}
     # A loop without any inputs would have no number of steps.
@@ -172,11 +178,13 @@ def _step_of(traced: _Traced, equations: list, of_x: list, values: dict) -> Step
     return step
 
 
-def _up_to_products(equations: list) -> list:
-    """The products of matrices among some equations, and those that they need."""
+def _up_to_products(equations: list, largest: int) -> list:
+    """The products of matrices among some equations that are not too large, and those that they
+    need."""
     needed, found = set(), []
     for equation in reversed(equations):
-        if _is_product(equation) or not needed.isdisjoint(equation.outvars):
+        fits = sum(v.aval.size for v in equation.outvars) <= largest
+        if (fits and _is_product(equation)) or not needed.isdisjoint(equation.outvars):
             needed |= set(inputs_of([equation]))
             found.append(equation)
     return found[::-1]

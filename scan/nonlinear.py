@@ -17,7 +17,7 @@ from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.hoisted import ahead, hoisted, hoisting
-from scan.programs import apart, as_program, one_of
+from scan.programs import apart, as_program, is_pure, one_of
 from scan.sequential import reset, sequential
 
 
@@ -76,14 +76,17 @@ def nonlinear(
         in_turn, several = (partial(f, step, coupling) for f in (_in_turn, _several_at_once))
         time = check_steps("xs", xs)
         result = jax.tree.map(lambda h: jax.ShapeDtypeStruct((time, *h.shape), h.dtype), state)
-        states = _by_platform(in_turn, several, *given, begin, initial, result=result)
+        choose = partial(_by_platform, step, in_turn, several)
+        states = choose(*given, begin, initial, result=result)
     # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
     return solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
-def _by_platform(in_turn, at_once, *arguments, result):
+def _by_platform(step, in_turn, at_once, *arguments, result):
     """Of a CPU, or of any other: of two loops the one that a program is lowered for is traced."""
+    if not is_pure(step):
+        return in_turn(*arguments)
     branches = {"cpu": in_turn, "default": at_once}
     return stand_in(branches, in_turn, *arguments, result=result)
 
@@ -149,7 +152,7 @@ def _cotangents(step, coupling, wanted, states, residuals, cotangent):
     else:
         in_turn, known = (partial(f, step) for f in (_adjoint_in_turn, _adjoint_of_known))
         given = cotangent, parameters, before, xs, begin
-        adjoint, of_state = _by_platform(in_turn, known, *given, result=(cotangent, state))
+        adjoint, of_state = _by_platform(step, in_turn, known, *given, result=(cotangent, state))
     steps, moved = _as_function_of(step, wanted, before, parameters, xs)
     of_parameters, of_xs = jax.vjp(steps, *moved)[1](adjoint)
     found = iter(of_parameters), iter(jax.tree.leaves(of_state)), iter(of_xs)

@@ -32,7 +32,7 @@ def needed(program: Jaxpr) -> list[bool]:
 def _needed(program: Jaxpr, results: Sequence[Any]) -> list[bool]:
     used = set(variables_of(results))
     for equation in reversed(program.eqns):
-        if used.isdisjoint(equation.outvars):
+        if used.isdisjoint(equation.outvars) and not equation.effects:
             continue
         inputs = equation.invars
         # A function in a `jit` or a `checkpoint` of its own is one equation with all its arguments,
@@ -92,6 +92,37 @@ def _step_of_program(program, treedef, unused, parameters, state, x):
     return treedef.unflatten(run(*whole, *jax.tree.leaves((state, x))))
 
 
+def is_pure(step: Callable[..., Any]) -> bool:
+    """Whether a step that `as_program` made does nothing but compute.
+
+    What prints, checks, calls back or sums over an axis of a `jax.vmap` is left where it is.
+    """
+    program = step.args[0]
+    return not program.effects
+
+
+def is_plain(update: Callable[..., Any], parameters: PyTree, state: PyTree, xs: PyTree) -> bool:
+    """Whether a step only computes, and has derivatives of every order of itself.
+
+    Not so where it has effects, calls back to Python, or has a rule for reverse mode of its own.
+
+    **Arguments:**
+
+    - `update`: one step, `(parameters, state, x) -> state`.
+    - `parameters`, `state`, `xs`: what it will be called with; `xs` with a leading time axis.
+    """
+    program = jax.make_jaxpr(update)(parameters, state, one_of(xs)).jaxpr
+    return not program.effects and not _holds(program, ("custom_vjp", "callback"))
+
+
+def _holds(program: Jaxpr, kinds: Sequence[str]) -> bool:
+    return any(
+        any(kind in equation.primitive.name for kind in kinds)
+        or any(_holds(inner, kinds) for inner in called_by(equation))
+        for equation in program.eqns
+    )
+
+
 def one_of(xs: PyTree) -> PyTree:
     """Shapes and dtypes of one step's part of a pytree with a leading time axis."""
     # By its type: a slice would be a part of the caller's program for nothing.
@@ -147,7 +178,11 @@ def apart(
     leading time axis, and `join(constant, varying[t])`, which is the result of step t.
     """
     leaves, xs = jax.tree.leaves(fixed), jax.tree.leaves(moving)
-    traced, out = jax.make_jaxpr(function, return_shape=True)(fixed, *map(one_of, moving))
+    shapes = fixed, *map(one_of, moving)
+    traced, out = jax.make_jaxpr(function, return_shape=True)(*shapes)
+    # A call is one equation: what it returns of what is fixed would have a copy for every step.
+    flat = partial(_without_calls, traced.jaxpr, traced.consts)
+    traced = jax.make_jaxpr(flat)(*jax.tree.leaves(shapes))
     program = traced.jaxpr
     known, late = program.invars[: len(leaves)], program.invars[len(leaves) :]
     once, every = parted(program.eqns, late)
@@ -169,6 +204,27 @@ def apart(
         return jax.tree.unflatten(jax.tree.structure(out), parts)
 
     return join, constants, steps
+
+
+def _without_calls(program: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list:
+    """Run a program with the functions that are in a `jit` of their own in place of their calls."""
+    values = dict(zip([*program.constvars, *program.invars], [*consts, *arguments], strict=True))
+    read = {*inputs_of([], program.outvars), *(v for e in program.eqns for v in inputs_of([e]))}
+    for equation in program.eqns:
+        if equation.primitive.name in ("jit", "pjit"):
+            called, outputs = equation.params["jaxpr"], equation.outvars
+            given = [_value(atom, values) for atom in equation.invars]
+            found = _without_calls(called.jaxpr, called.consts, *given)
+        else:
+            inputs, outputs = inputs_of([equation]), [v for v in equation.outvars if v in read]
+            run = function_of(program, inputs, [equation], outputs)
+            found = run(*(values[v] for v in inputs))
+        values.update(zip(outputs, found, strict=True))
+    return [_value(atom, values) for atom in program.outvars]
+
+
+def _value(atom: Any, values: dict) -> Any:
+    return atom.val if isinstance(atom, Literal) else values[atom]
 
 
 def called_by(equation: Any) -> list[Jaxpr]:

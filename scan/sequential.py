@@ -95,6 +95,7 @@ def sequential(
         return carry, carry
 
     inputs = (xs, begin)
-    return jax.lax.scan(
-        step_and_keep, vary_as_carried(step, state, inputs), inputs, unroll=min(unroll, time)
-    )
+    # A number of steps that is a symbol, as in an export for any, is compared with none.
+    unroll = min(unroll, time) if isinstance(time, int) else 1
+    start = vary_as_carried(step, state, inputs)
+    return jax.lax.scan(step_and_keep, start, inputs, unroll=unroll)

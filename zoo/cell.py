@@ -127,7 +127,8 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
           `scan.linear`; those with `scan_in_chunks` also `"chunks"`, in which the states inside of
           a chunk are never made; nonlinear ones `"sequential"`, the loop with plain autodiff, and
           `"newton"` (see `scan.newton`). `"auto"` is the loop for them, with the gradient of
-          `scan.nonlinear` where units do not act on each other. Delta rules know those of linear
+          `scan.nonlinear` where units do not act on each other, and where a program is not lowered
+          for a CPU. Delta rules know those of linear
           cells but `"kernel"`, as monoids do, and memories that keep nothing `"auto"` only.
 
         **Returns:**

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 import scan
+from scan.programs import is_plain
 from zoo.cell import AbstractCell
 from zoo.memory import State
 from zoo.parts import real_dtype
@@ -52,8 +53,10 @@ def _in_turn_or_known(
     than that, one with an adjoint of its own."""
     arrays, static = eqx.partition(cell, eqx.is_array)
 
+    def of_arrays(arrays, state, x):
+        return updated(eqx.combine(arrays, static), state, x)
+
     def in_turn(arrays, state, xs, begin):
-        of_arrays = lambda arrays, *rest: updated(eqx.combine(arrays, static), *rest)  # noqa: E731
         step = scan.hoisted(of_arrays, arrays, state, xs)
         initial = eqx.combine(arrays, static).init_state()
         return scan.sequential(step, state, xs, begin, initial=initial)[1]
@@ -63,7 +66,8 @@ def _in_turn_or_known(
         return solved(scan.nonlinear, updated, cell, state, xs, begin, coupling="dense")
 
     given = scan.vary_together(arrays, state, xs, begin)
-    if not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(state)):
+    real = all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(state))
+    if not (real and is_plain(of_arrays, *given[:3])):
         return in_turn(*given)
     return scan.loop_or_tree(in_turn, known, *given)
 

@@ -8,12 +8,12 @@ The gradient of a loss of all outputs, float32, episodes of 100 steps in the mea
 
 from dataclasses import dataclass, field, replace
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import tyro
 
 import zoo
+from benchmarks._cells import scans_of
 from benchmarks._command import command
 from benchmarks._measure import (
     QUICK,
@@ -53,22 +53,14 @@ _QUICK = {"cells": ("mlstm",), "times": (8,), "widths": (2,), "heads": 1, "batch
 def row_for(name: str, time: int, width: int, options: Options, budget: Budget) -> Row:
     """The row of one cell and size."""
     cell = zoo.get(name, hidden=width, inputs=width, heads=options.heads)
-    arrays, static = eqx.partition(cell, eqx.is_array)
+    by, arrays = scans_of(cell)
     xs = jax.random.normal(jax.random.key(0), (time, options.batch, width))
     begin = jax.random.bernoulli(jax.random.key(1), 0.01, (time, options.batch))
-
-    def run(method):
-        def outputs(arrays, xs, begin):
-            cell = eqx.combine(arrays, static)
-            scan = lambda xs, begin: cell.scan(cell.init_state(), xs, begin, method=method)[1]  # noqa: E731
-            return jax.vmap(scan, 1, 1)(xs, begin)
-
-        return outputs
 
     given = arrays, xs, begin
     # All states at once where thousands of threads wait for work, as `"auto"` makes them there.
     of_states = "sequential" if jax.default_backend() == "cpu" else "associative"
-    methods = {"states": run(of_states), "chunks": run("chunks")}
+    methods = {"states": by(of_states), "chunks": by("chunks")}
     results = compete({n: (gradient(f), given) for n, f in methods.items()}, budget=budget)
     states, chunks = (computed(f, *given) for f in methods.values())
     base, own = results["states"], results["chunks"]

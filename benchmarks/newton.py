@@ -14,18 +14,9 @@ import tyro
 
 import scan
 import zoo
+from benchmarks._cells import scans_of, tabulate
 from benchmarks._command import check_names, command
-from benchmarks._measure import (
-    QUICK,
-    Budget,
-    Output,
-    Row,
-    compete,
-    computed,
-    gradient,
-    heading,
-    ratio,
-)
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, computed, gradient, ratio
 
 CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "rtu, tanh": ("rtu", {"nonlinear": True, "activation": "tanh"}),
@@ -87,21 +78,12 @@ def rows_for(name: str, time: int, options: Options, budget: Budget) -> list[Row
     registered, settings = CELLS[name]
     cell = zoo.get(registered, hidden=options.hidden, inputs=options.inputs, **settings)
     coupling = "units" if isinstance(cell, zoo.AbstractDiagonalCell) else "dense"
-    arrays, static = eqx.partition(cell, eqx.is_array)
+    by, arrays = scans_of(cell)
     xs = jax.random.normal(jax.random.key(0), (time, options.batch, options.inputs))
-
-    def forward(method):
-        def run(arrays, xs):
-            cell = eqx.combine(arrays, static)
-            scanned = lambda xs: cell.scan(cell.init_state(), xs, method=method)[1]  # noqa: E731
-            return jax.vmap(scanned, 1, 1)(xs)
-
-        return run
-
     taken = iterations(cell, coupling, xs)
     rows: list[Row] = []
     for kind, wrap in (("forward", lambda run: run), ("gradient", gradient)):
-        results = compete({m: (wrap(forward(m)), (arrays, xs)) for m in METHODS}, budget=budget)
+        results = compete({m: (wrap(by(m)), (arrays, xs)) for m in METHODS}, budget=budget)
         loop, newton = (results[m] for m in METHODS)
         rows.append(
             {
@@ -136,16 +118,7 @@ def run(options: Options) -> list[Row]:
     budget = Budget(compilations=1)
     if options.quick:
         budget, options = QUICK, replace(options, **_QUICK)
-    rows = [
-        row
-        for name in options.cells
-        for time in options.times
-        for row in rows_for(name, time, options, budget)
-    ]
-    sizes = f"{options.hidden} units, {options.inputs} inputs, batch {options.batch}"
-    options.output.table(heading(f"Newton's method and the loop, {sizes}", budget=budget), rows)
-    options.output.save({"newton": rows})
-    return rows
+    return tabulate("newton", "Newton's method and the loop", rows_for, options, budget)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-import equinox as eqx
 import jax
 import tyro
 
 import zoo
+from benchmarks._cells import scans_of, tabulate
 from benchmarks._command import check_names, command
-from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, heading, ratio
+from benchmarks._measure import QUICK, Budget, Output, Row, compete, gradient, ratio
 from benchmarks.newton import CELLS
 from scan import _platform
 
@@ -65,39 +65,30 @@ def rows_for(name: str, time: int, options: Options, budget: Budget) -> list[Row
     """The rows of one cell and length: forward and with gradient, in every way."""
     registered, settings = CELLS[name]
     cell = zoo.get(registered, hidden=options.hidden, inputs=options.inputs, **settings)
-    arrays, static = eqx.partition(cell, eqx.is_array)
+    by, arrays = scans_of(cell)
     xs = jax.random.normal(jax.random.key(0), (time, options.batch, options.inputs))
-
-    def way(method):
-        def run(arrays, xs):
-            cell = eqx.combine(arrays, static)
-            scanned = lambda xs: cell.scan(cell.init_state(), xs, method=method)[1]  # noqa: E731
-            return jax.vmap(scanned, 1, 1)(xs)
-
-        return run
-
     rows: list[Row] = []
     for kind, wrap in (("forward", lambda run: run), ("gradient", gradient)):
-        measured = compete({BASELINE: (wrap(way("sequential")), (arrays, xs))}, budget=budget)
+        measured = compete({BASELINE: (wrap(by("sequential")), (arrays, xs))}, budget=budget)
         for steps in options.turns:
             # Each by itself: what a turn takes is read when a program is lowered.
             with turns_of(steps):
-                measured |= compete({f"{steps}": (wrap(way("auto")), (arrays, xs))}, budget=budget)
+                measured |= compete({f"{steps}": (wrap(by("auto")), (arrays, xs))}, budget=budget)
         if isinstance(cell, zoo.AbstractDiagonalCell):
-            measured |= compete({"Newton": (wrap(way("newton")), (arrays, xs))}, budget=budget)
+            measured |= compete({"Newton": (wrap(by("newton")), (arrays, xs))}, budget=budget)
         base = measured[BASELINE].run_seconds
         rows += [
             {
                 "cell": name,
                 "time": time,
                 "pass": kind,
-                "steps of a turn": way_name,
+                "steps of a turn": way,
                 "ms": m.run_seconds * 1e3,
                 f"× faster than {BASELINE}": ratio(base, m.run_seconds),
                 "compile s": m.compile_seconds,
                 "temp MB": m.temp_bytes / 1e6,
             }
-            for way_name, m in measured.items()
+            for way, m in measured.items()
         ]
     return rows
 
@@ -122,16 +113,7 @@ def run(options: Options) -> list[Row]:
     elif jax.default_backend() == "cpu":
         print("not measured: a CPU goes step by step")
         return []
-    rows = [
-        row
-        for name in options.cells
-        for time in options.times
-        for row in rows_for(name, time, options, budget)
-    ]
-    sizes = f"{options.hidden} units, {options.inputs} inputs, batch {options.batch}"
-    options.output.table(heading(f"Turns of a loop, {sizes}", budget=budget), rows)
-    options.output.save({"turns": rows})
-    return rows
+    return tabulate("turns", "Turns of a loop", rows_for, options, budget)
 
 
 if __name__ == "__main__":

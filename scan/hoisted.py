@@ -11,12 +11,12 @@ from jaxtyping import Array, PyTree
 
 from scan._checks import check_arrays, check_steps
 from scan._varying import vary_together
-from scan.programs import called_by, function_of, inputs_of, one_of, parted
+from scan.programs import called_by, function_of, inputs_of, known_values, one_of, parted
 
 _HOISTING: ContextVar[bool] = ContextVar("hoisting", default=False)
 
-# So many times the state is what a product of inputs may take at each step of the memory for all of
-# them: a network has less gates than that, and a product that expands would fill it.
+# A product of inputs made for all steps may be so many times as large as the state: networks have
+# fewer gates than that, and one that expands would fill the memory.
 _GATES = 8
 
 Update = Callable[[Any, Any, Any], Any]
@@ -157,11 +157,7 @@ def _trace(update, parameters, state, xs) -> _Traced:
 
 
 def _values(traced: _Traced, once: list, every: list) -> dict:
-    """What is computed of parameters alone, by the variables that other equations know it by."""
-    moving = {*traced.of_state, *traced.of_x, *(v for e in every for v in e.outvars)}
-    wanted = [v for v in inputs_of(every, traced.program.outvars) if v not in moving]
-    found = function_of(traced.program, traced.of_parameters, once, wanted)(*traced.parameters)
-    return dict(zip(wanted, found, strict=True))
+    return known_values(traced.program, traced.of_parameters, traced.parameters, once, every)
 
 
 def _step_of(traced: _Traced, equations: list, of_x: list, values: dict) -> Step:

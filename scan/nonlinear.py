@@ -76,8 +76,7 @@ def nonlinear(
         in_turn, several = (partial(f, step, coupling) for f in (_in_turn, _several_at_once))
         time = check_steps("xs", xs)
         result = jax.tree.map(lambda h: jax.ShapeDtypeStruct((time, *h.shape), h.dtype), state)
-        choose = partial(_by_platform, step, in_turn, several)
-        states = choose(*given, begin, initial, result=result)
+        states = _by_platform(step, in_turn, several, *given, begin, initial, result=result)
     # Derivatives are those of the equation that the states solve, not of how they were found.
     states = jax.lax.stop_gradient(states)
     return solution(step, coupling, parameters, state, xs, begin, initial, states)
@@ -285,10 +284,10 @@ def _adjoint_of_known(step, cotangent, parameters, before, xs, begin):
     def pullback(parameters, at, x):
         return jax.vjp(lambda h: step(parameters, h, x), at)[1]
 
-    join, constant, varying = apart(pullback, parameters, before, xs)
+    join, varying = apart(pullback, parameters, before, xs)
 
     def back(varying, total):
-        return join(constant, varying)(total)[0]
+        return join(varying)(total)[0]
 
     steps = steps_at_once("dense", back, one_of(varying), one_of(cotangent))
     return _back_in_turn(back, varying, begin, cotangent, unroll=steps)

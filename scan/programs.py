@@ -161,9 +161,27 @@ def function_of(
     return jaxpr_as_fun(ClosedJaxpr(part, []))
 
 
+def known_values(
+    program: Jaxpr, inputs: Sequence[Any], arrays: Sequence[Any], once: Sequence, every: Sequence
+) -> dict:
+    """What is computed of some inputs alone, by the variables that other equations, or the results,
+    know it by.
+
+    **Arguments:**
+
+    - `program`: a traced program.
+    - `inputs`, `arrays`: some of its inputs, and what they stand for.
+    - `once`, `every`: its equations of those alone, and the others.
+    """
+    there = {*inputs, *(v for equation in once for v in equation.outvars)}
+    wanted = [v for v in inputs_of(every, program.outvars) if v in there]
+    found = function_of(program, inputs, once, wanted)(*arrays)
+    return dict(zip(wanted, found, strict=True))
+
+
 def apart(
     function: Callable[..., Any], fixed: PyTree, *moving: PyTree
-) -> tuple[Callable[[list, list], Any], list, list]:
+) -> tuple[Callable[[list], Any], list]:
     """A function's result at every step, without copies of what is the same at all of them.
 
     **Arguments:**
@@ -174,8 +192,8 @@ def apart(
 
     **Returns:**
 
-    `(join, constant, varying)`: the leaves that depend on no step, those of all steps with a
-    leading time axis, and `join(constant, varying[t])`, which is the result of step t.
+    `(join, varying)`: what depends on the step, as arrays with a leading time axis, and
+    `join(varying[t])`, which is the result of step t.
     """
     leaves, xs = jax.tree.leaves(fixed), jax.tree.leaves(moving)
     shapes = fixed, *map(one_of, moving)
@@ -184,26 +202,22 @@ def apart(
     flat = partial(_without_calls, traced.jaxpr, traced.consts)
     traced = jax.make_jaxpr(flat)(*jax.tree.leaves(shapes))
     program = traced.jaxpr
-    known, late = program.invars[: len(leaves)], program.invars[len(leaves) :]
+    of_fixed, late = program.invars[: len(leaves)], program.invars[len(leaves) :]
     once, every = parted(program.eqns, late)
-    moves = set(late) | {v for equation in every for v in equation.outvars}
-    varies = [not isinstance(v, Literal) and v in moves for v in program.outvars]
-    constant = [v for v, flag in zip(program.outvars, varies, strict=True) if not flag]
-    varying = list(compress(program.outvars, varies))
+    given = [*program.constvars, *of_fixed]
+    values = known_values(program, given, [*traced.consts, *leaves], once, every)
 
-    kept = [v for v in inputs_of(every, varying) if v not in moves]
-    given = [*program.constvars, *known]
-    first = function_of(program, given, once, [*constant, *kept])(*traced.consts, *leaves)
-    constants, values = first[: len(constant)], first[len(constant) :]
-    second = function_of(program, [*kept, *late], every, varying)
-    steps = jax.vmap(lambda *x: second(*values, *x))(*xs)
+    moved = [v for v in inputs_of([], program.outvars) if v not in values]
+    known = [v for v in inputs_of(every) if v in values]
+    make = function_of(program, [*known, *late], every, moved)
+    varying = jax.vmap(lambda *x: make(*(values[v] for v in known), *x))(*xs)
 
-    def join(constants, varying):
-        constants, varying = iter(constants), iter(varying)
-        parts = [next(varying if flag else constants) for flag in varies]
-        return jax.tree.unflatten(jax.tree.structure(out), parts)
+    def join(one):
+        found = values | dict(zip(moved, one, strict=True))
+        results = [_value(atom, found) for atom in program.outvars]
+        return jax.tree.unflatten(jax.tree.structure(out), results)
 
-    return join, constants, steps
+    return join, varying
 
 
 def _without_calls(program: Jaxpr, consts: Sequence[Any], *arguments: Any) -> list:

@@ -128,8 +128,8 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
           a chunk are never made; nonlinear ones `"sequential"`, the loop with plain autodiff, and
           `"newton"` (see `scan.newton`). `"auto"` is the loop for them, with the gradient of
           `scan.nonlinear` where units do not act on each other, and where a program is not lowered
-          for a CPU. Delta rules know those of linear
-          cells but `"kernel"`, as monoids do, and memories that keep nothing `"auto"` only.
+          for a CPU. Delta rules know those of linear cells but `"kernel"`, as monoids do, and
+          memories that keep nothing `"auto"` only.
 
         **Returns:**
 

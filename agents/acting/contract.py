@@ -137,7 +137,7 @@ def check_one(name: str, value: Any, kind: Any, rule: str) -> None:
         raise TypeError(f"`{name}` (={shown(value)}) must be {rule}.")
 
 
-def check_alike(what: str, given: Any, wanted: Any) -> None:
+def check_own_state(what: str, given: Any, wanted: Any) -> None:
     """Raise `TypeError` where a part of a policy's state is none of its own by its types.
 
     **Arguments:**
@@ -219,7 +219,7 @@ def _check_alike(
 
 def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
     """Where an element is none of a space by its types: the place, what is there and what not."""
-    given = _parts(element)
+    given = parts_of(element)
     shape = None if given else getattr(element, "shape", () if np.isscalar(element) else None)
     found = f"parts {list(given)}" if shape is None else f"shape {shape}"
     if isinstance(space, spaces.Discrete | spaces.Box | MultiDiscrete):
@@ -232,7 +232,7 @@ def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, s
         if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
             yield place, f"dtype {dtype}", "real numbers" if is_box else "whole numbers"
         return
-    wanted = _parts(space.spaces)
+    wanted = parts_of(space.spaces)
     if given.keys() != wanted.keys():
         yield place, found, f"parts {list(wanted)}"
         return
@@ -240,7 +240,7 @@ def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, s
         yield from _misfits(part, given[key], f"{place}[{key!r}]")
 
 
-def _parts(tree: Any) -> dict[Any, Any]:
+def parts_of(tree: Any) -> dict[Any, Any]:
     """The parts of a tuple, list or dictionary by index or key; an array has none."""
     if isinstance(tree, dict):
         return dict(tree)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
-from agents.acting.contract import check_alike, check_key, check_observation, check_one
+from agents.acting.contract import check_key, check_observation, check_one, check_own_state
 from agents.networks import Inputs
 from agents.networks.spaces import by_content, clipped
 from agents.settings import check_kind
@@ -96,7 +96,7 @@ class Policy(eqx.Module):
         check_kind(PolicyState, "a PolicyState, as `init_state` returns it", state=state)
         space = self.action_space
         of_space = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))
-        check_alike("action", state.action, of_space)
+        check_own_state("action", state.action, of_space)
         check_observation(self.observation_space, observation)
         check_one("begin", begin, np.bool_, "one boolean")
         check_one("reward", reward, np.number, "one number")
@@ -109,7 +109,7 @@ class Policy(eqx.Module):
             memory, decision = self.behavior(one(state.memory), one(inputs), key)
         except Exception:
             # Looked at where it has failed only: that takes as long as acting.
-            check_alike("memory", state.memory, jax.eval_shape(self.behavior.init_state))
+            check_own_state("memory", state.memory, jax.eval_shape(self.behavior.init_state))
             raise
         # The network goes on with what it has drawn, as in training; the environment gets what it
         # takes.

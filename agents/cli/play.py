@@ -132,8 +132,9 @@ def _is_brax(env: Any) -> bool:
 
 def _key(space: Any) -> tuple:
     """What must be equal for a network to fit."""
+    from agents.acting.contract import parts_of
+
     if (parts := getattr(space, "spaces", None)) is not None:
-        items = parts.items() if isinstance(parts, dict) else enumerate(parts)
-        return type(space), *((name, _key(part)) for name, part in items)
+        return type(space), *((name, _key(part)) for name, part in parts_of(parts).items())
     shape, n = getattr(space, "shape", None), getattr(space, "n", None)
     return type(space), shape, n, tuple(getattr(space, "nvec", ()))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax.experimental import io_callback
 
+import rtrl
 import scan
 import zoo
 from scan.programs import apart, is_plain, needed, one_of
@@ -61,10 +62,10 @@ def test_what_is_of_parameters_alone_has_no_copy_for_every_step():
         return jax.vjp(lambda h: step(w, h, x), h)[1]
 
     w, hs, xs = jnp.eye(2) + 0.1, jnp.ones((3, 2)), XS
-    join, constant, varying = apart(pullback, w, hs, xs)
+    join, varying = apart(pullback, w, hs, xs)
     assert all(leaf.shape == (3, 2) for leaf in varying)
     for t in range(3):
-        (got,) = join(constant, one := [leaf[t] for leaf in varying])(H)
+        (got,) = join(one := [leaf[t] for leaf in varying])(H)
         np.testing.assert_allclose(got, pullback(w, hs[t], xs[t])(H)[0], rtol=1e-12)
         assert jax.tree.map(jnp.shape, one_of(varying)) == jax.tree.map(jnp.shape, one)
 
@@ -98,7 +99,7 @@ class Spiking(zoo.AbstractDenseCell):
     u: jax.Array
     inputs: int = 2
     hidden: int = 2
-    sensitivity: zoo.cell.rtrl.AbstractSensitivity = zoo.cell.rtrl.Exact()
+    sensitivity: rtrl.AbstractSensitivity = rtrl.Exact()
 
     def transition(self, state, x, recurrent):
         return spike(recurrent(self.u, state)[:, 0] + x)

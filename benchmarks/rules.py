@@ -26,7 +26,7 @@ from jaxtyping import Array
 
 import rtrl
 import zoo
-from benchmarks._command import check_file, command
+from benchmarks._command import check_file, check_names, command
 from benchmarks._measure import QUICK, Budget, Output, Row, compete, heading, ratio, tree_bytes
 from benchmarks.depth import carried, cosine, truncated
 from zoo.kinds.choices import SENSITIVITIES
@@ -41,6 +41,8 @@ class Options:
 
     cells: tuple[str, ...] = ("elman", "gru", "lstm", "elstm")
     """Names of cells."""
+    rules: tuple[str, ...] = tuple(SENSITIVITIES)
+    """The exact one and `snap0`, with which the others are compared, and any of these."""
     hidden: int = 16
     """Units."""
     lag: int = 4
@@ -100,11 +102,10 @@ def _is_random(node: Any) -> bool:
     return isinstance(node, rtrl.RankOne)
 
 
-def rules_of(name: str) -> tuple[str, ...]:
-    """The rules that a cell takes; of one whose units are alone, those that any memory has."""
-    if "sensitivity" not in zoo.options(name):
-        return EXACT, IMMEDIATE
-    return tuple(SENSITIVITIES)
+def rules_of(options: Options, name: str) -> tuple[str, ...]:
+    """Those that a cell takes; of one whose units are alone, what any memory has."""
+    some = (EXACT, IMMEDIATE) if "sensitivity" not in zoo.options(name) else options.rules
+    return tuple(rule for rule in SENSITIVITIES if rule in some)
 
 
 def _network(options: Options, name: str, rule: str, key: Array) -> _Network:
@@ -174,7 +175,7 @@ def curves(options: Options, name: str, rule: str) -> dict[str, np.ndarray]:
     `"loss"`, and the rules' names for the cosines: arrays `[measurements, seeds]`.
     """
     optimizer = optax.adam(options.rate)
-    asked = rules_of(name) if rule == EXACT else ()
+    asked = rules_of(options, name) if rule == EXACT else ()
 
     def of_seed(key):
         network = _network(options, name, rule, key)
@@ -211,7 +212,7 @@ def curves(options: Options, name: str, rule: str) -> dict[str, np.ndarray]:
 def costs(options: Options, name: str, budget: Budget) -> dict[str, dict[str, float]]:
     """By rule, what is kept for a sequence and how long an online gradient of a batch takes."""
     key, candidates, kept = jax.random.key(0), {}, {}
-    for rule in rules_of(name):
+    for rule in rules_of(options, name):
         network = _network(options, name, rule, key)
         arrays, static = eqx.partition(network, eqx.is_array)
 
@@ -257,13 +258,16 @@ def run(options: Options) -> dict[str, list[Row]]:
         raise ValueError(
             f"`updates` (={options.updates}) must be a multiple of `every` (={options.every})."
         )
+    check_names("rules", options.rules, SENSITIVITIES)
+    if not {EXACT, IMMEDIATE} <= {*options.rules}:
+        raise ValueError(f"`rules` (={options.rules}) must hold {EXACT} and {IMMEDIATE}.")
     rows, lines, cosines = [], [], {}
     for name in options.cells:
         price = costs(options, name, budget)
-        for rule in rules_of(name):
+        for rule in rules_of(options, name):
             found = curves(options, name, rule)
             if rule == EXACT:
-                cosines[name] = {r: found[r] for r in rules_of(name)}
+                cosines[name] = {r: found[r] for r in rules_of(options, name)}
             half = len(cosines[name][rule]) // 2
             for what, values in (("cosine", cosines[name][rule]), ("loss", found["loss"])):
                 lines += [

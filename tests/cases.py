@@ -83,7 +83,7 @@ def _weights(state):
 
 
 def _one_layer(inputs, hidden, *, key):
-    return zoo.Stack([zoo.Block(zoo.RTU(inputs, hidden, key=key), key=key)])
+    return zoo.Stack([zoo.Block(zoo.RTU(inputs, hidden, key=key), norm=inputs > 1, key=key)])
 
 
 def _fronted(inputs, hidden, *, key, of=zoo.RTU, **options):
@@ -97,7 +97,8 @@ def _two_layers(inputs, hidden, *, key, **options):
     keys = jax.random.split(key, 4)
     cells = zoo.RTU(inputs, hidden, key=keys[0]), zoo.GRU(inputs, hidden + 1, key=keys[1])
     upper = zoo.Block(cells[1], norm=False, gated=False, key=keys[3])
-    return zoo.Stack([zoo.Block(cells[0], key=keys[2]), upper], **options)
+    lower = zoo.Block(cells[0], norm=inputs > 1, key=keys[2])
+    return zoo.Stack([lower, upper], **options)
 
 
 # What credit from layer to layer loses has tests of its own, so this is not a row.

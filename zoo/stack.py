@@ -46,9 +46,19 @@ class Block(eqx.Module):
         - `cell`: the memory inside; its `inputs` are the width of the block.
         - `norm`: whether a layer norm stands in front of the cell.
         - `gated`: whether the map back is a gated linear unit.
+
+        **Raises:**
+
+        `TypeError` for what is no memory; `ValueError` for a norm of a single number.
         """
         if not isinstance(cell, AbstractMemory):
             raise TypeError(f"`cell` (={shown(cell)}) must be a memory, such as zoo.get makes.")
+        if norm and cell.inputs == 1:
+            raise ValueError(
+                "`inputs` (=1) must be at least 2 where a layer norm stands in front of a cell, as "
+                "it does in several layers: of one number it leaves 0. A linear layer in front "
+                "makes more of it; zoo.Block(norm=False) has no norm."
+            )
         value_key, gate_key = jax.random.split(key)
         self.norm = eqx.nn.LayerNorm(cell.inputs) if norm else None
         self.cell = cell

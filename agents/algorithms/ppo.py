@@ -160,7 +160,7 @@ class PPO(AbstractAgent):
             )
         if self.squash_actions:
             check_room(self.spaces[1], self.env_name)
-        self._rate  # noqa: B018 - a fall over too many updates is told now
+        self._rate()  # a fall over too many updates is told now
 
     @property
     def steps_per_iteration(self) -> int:
@@ -177,7 +177,6 @@ class PPO(AbstractAgent):
         iterations = iterations_of(self.anneal_steps, self.steps_per_iteration)
         return optax.linear_schedule(start, end, iterations)(iteration)
 
-    @property
     def _rate(self) -> optax.ScalarOrSchedule:
         return falling_rate(
             self.learning_rate,
@@ -189,7 +188,7 @@ class PPO(AbstractAgent):
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:
         return optax.chain(
-            optax.clip_by_global_norm(self.max_grad_norm), optax.adam(self._rate, eps=1e-5)
+            optax.clip_by_global_norm(self.max_grad_norm), optax.adam(self._rate(), eps=1e-5)
         )
 
     def network(self, *, key: Array) -> Recurrent | Separate:

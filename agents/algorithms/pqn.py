@@ -128,7 +128,7 @@ class PQN(AbstractAgent):
         check_discrete(self.spaces[1], self.env_name)
         if self.layer_norm:
             check_normalized(self.encoder_size, self.head_size, self.head_layers)
-        self._rate  # noqa: B018 - a fall over too many updates is told now
+        self._rate()  # a fall over too many updates is told now
 
     @property
     def steps_per_iteration(self) -> int:
@@ -138,7 +138,6 @@ class PQN(AbstractAgent):
     def _segment(self) -> int:
         return self.gradient.segment_length(self.rollout_length)
 
-    @property
     def _rate(self) -> optax.ScalarOrSchedule:
         return falling_rate(
             self.learning_rate,
@@ -149,7 +148,7 @@ class PQN(AbstractAgent):
 
     @cached_property
     def _optimizer(self) -> optax.GradientTransformation:
-        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(self._rate))
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(self._rate()))
 
     def network(self, *, key: Array) -> Recurrent:
         """Return a fresh network."""

@@ -78,7 +78,7 @@ class Command:
 class CompilingCommand(Command):
     """What commands share that compile programs."""
 
-    cache: Switch = True
+    cache: Annotated[Switch, tyro.conf.arg(help_behavior_hint="(default: False)")] = True
     """Neither read nor write the user's folder of compiled programs."""
 
 

@@ -202,6 +202,8 @@ def test_conditioning(float32, tmp_path):
         (memory_chain, {"out": Path("none/chain.csv")}, "`out`.*in a folder that there is"),
         (memory_chain, {"steps": 30}, r"`points` \(=40\) must be 1 to `steps` \(=30\)"),
         (rules, {"out": Path("none/rules.csv")}, "`out`.*in a folder that there is"),
+        (rules, {"rules": ("snap0", "snap2")}, r"`rules` \(='snap2'\) must be among exact, snap1"),
+        (rules, {"rules": ("snap0",)}, r"`rules` \(=\('snap0',\)\) must hold exact and snap0"),
         (rules, {"updates": 3, "every": 2}, r"`updates` \(=3\) must be a multiple of `every`"),
         (sweeps, {"workers": 1}, r"`workers` \(=1\) must be at least 2"),
         (cells, {"picture": Path("none/zoo.png")}, "`picture`.*in a folder that there is"),
@@ -364,16 +366,18 @@ def test_gradients(float32, capsys):
 @pytest.mark.slow
 def test_rules(float32, tmp_path):
     out = tmp_path / "rules.csv"
-    rows = rules.run(rules.Options(quick=True, out=out))["rules"]
+    some = ("exact", "snap0", "snap1", "uoro")
+    rows = rules.run(rules.Options(quick=True, rules=some, out=out))["rules"]
     _check_ratios(rows)
     found = {(row["cell"], row["rule"]): row for row in rows}
+    assert {rule for cell, rule in found if cell == "elman"} == {*some}
     assert {rule for cell, rule in found if cell == "elstm"} == {"exact", "snap0"}
     for (cell, rule), row in found.items():
         cosines = row["cosine, first half"], row["cosine, second half"]
         # Sequences of three steps: all but the exact one lose a little.
         assert all((abs(c - 1) < 1e-5) == (rule == "exact") and abs(c) <= 1 + 1e-5 for c in cosines)
         exact = found[cell, "exact"]["kept bytes"]
-        if rule in ("snap1", "rflo", "eprop"):
+        if rule == "snap1":
             assert 2 * row["kept bytes"] == exact  # of two units
         assert (row["kept bytes"] == 0) == (rule == "snap0")
     assert out.with_suffix(".png").exists()

@@ -182,6 +182,8 @@ def test_bad_blocks_are_named(unhooked):
         zoo.Stack(blocks)
     with pytest.raises(TypeError, match=r"`cell` \(='gru'\) must be a memory, such as zoo.get mak"):
         zoo.Block("gru", key=jax.random.key(0))
+    with pytest.raises(ValueError, match=r"`inputs` \(=1\) must be at least 2 where a layer norm"):
+        zoo.get("lru", inputs=1, hidden=3, layers=2, key=jax.random.key(0))
     with pytest.raises(TypeError, match=r"`blocks` \(a Block\) must be several"):
         zoo.Stack(blocks[0])  # pyright: ignore[reportArgumentType]
     assert len(zoo.Stack(block for block in blocks[:1]).blocks) == 1  # pyright: ignore[reportArgumentType]

@@ -1,6 +1,7 @@
 """Recurrences over time: linear, associative and general, each respecting episode borders."""
 
 from scan._checks import check_begin as check_begin
+from scan._checks import check_flag as check_flag
 from scan._checks import check_steps as check_steps
 from scan._platform import check_method as check_method
 from scan._platform import chunks_or_states as chunks_or_states
@@ -28,6 +29,7 @@ __all__ = [
     "associative",
     "blocks",
     "check_begin",
+    "check_flag",
     "check_method",
     "check_steps",
     "chunks_or_states",

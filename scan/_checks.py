@@ -19,9 +19,12 @@ def check_begin(begin: Any, time: int | None = None) -> Array:
     Numbers are refused although a selection would take them: a flag of 0.5 is a mistake, and
     `begin_1 | begin_2` of integers is not what a tree over borders means.
     """
-    if begin is None:
-        raise TypeError("`begin` (=None) must be a boolean array.")
-    flags = jnp.asarray(begin)
+    try:
+        flags = None if begin is None else jnp.asarray(begin)
+    except (TypeError, ValueError):  # of a text, or of lists that make no array
+        flags = None
+    if flags is None:
+        raise TypeError(f"`begin` (={shown(begin)}) must be a boolean array.")
     if flags.dtype != bool:
         raise TypeError(f"`begin` (dtype {flags.dtype}) must be a boolean array.")
     if time is not None and flags.shape != (time,):
@@ -29,6 +32,17 @@ def check_begin(begin: Any, time: int | None = None) -> Array:
             f"`begin` (shape {flags.shape}) must have the shape ({time},): a flag for each step."
         )
     return flags
+
+
+def check_flag(begin: Any) -> Array:
+    """`begin` of one step as an array; `TypeError` where it is not boolean, `ValueError` for more
+    than one flag."""
+    flag = check_begin(begin)
+    if flag.ndim:
+        raise ValueError(
+            f"`begin` (shape {flag.shape}) must be one flag: of several sequences, use `jax.vmap`."
+        )
+    return flag
 
 
 def check_steps(name: str, xs: PyTree) -> Any:

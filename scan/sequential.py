@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
-from scan._checks import check_begin, check_initial, check_steps
+from scan._checks import check_begin, check_flag, check_initial, check_steps
 from scan._varying import vary_as_carried
 from scan.counts import check_counts
 
@@ -38,11 +38,7 @@ def reset(begin: Bool[Array, ""] | bool, initial: PyTree, state: PyTree) -> PyTr
     initial = jax.tree.map(lambda i, s: jnp.asarray(i, jnp.result_type(s)), initial, state)
     if begin is True:
         return initial
-    flag = check_begin(begin)
-    if flag.ndim:
-        raise ValueError(
-            f"`begin` (shape {flag.shape}) must be one flag: of several sequences, use `jax.vmap`."
-        )
+    flag = check_flag(begin)
     return jax.tree.map(lambda i, s: jnp.where(flag, i, s), initial, state)
 
 

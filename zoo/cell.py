@@ -3,7 +3,6 @@
 from abc import abstractmethod
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
@@ -190,7 +189,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         self, carry: Carry, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[Carry, Float[Array, " outputs"]]:
         x = self.check_input(x)
-        carry, ys = self._segment(carry, x[None], jnp.asarray(begin)[None], products=True)
+        carry, ys = self._segment(carry, x[None], scan.check_flag(begin)[None], products=True)
         return carry, ys[0]
 
     def rtrl_scan(

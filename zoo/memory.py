@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+import scan
 from rtrl.segment import check_pair
 from scan.trees import built, converts, described
 from zoo.parts import real_dtype
@@ -212,10 +213,8 @@ class AbstractMemory(eqx.Module):
             raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")
         self._check(xs.shape, (time, self.inputs), "xs")
         if begin is not None:
-            begin = jnp.asarray(begin)
+            begin = scan.check_begin(begin)
             self._check(begin.shape, (time,), "begin")
-            if begin.dtype != bool:
-                raise TypeError(f"`begin` (dtype {begin.dtype}) must be a boolean array.")
         return self._cast(xs, "xs"), begin
 
     def check_state(self, state: State) -> State:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import rtrl
+import scan
 from zoo.carry import carried_on
 from zoo.cell import AbstractCell
 from zoo.fronted import Fronted
@@ -176,7 +177,7 @@ class Stack(AbstractMemory):
         x = self.check_input(x)
         carry = self.check_carry(carry)
         if self.credit == "exact":
-            carry, ys = self._whole(carry, x[None], jnp.asarray(begin)[None], products=True)
+            carry, ys = self._whole(carry, x[None], scan.check_flag(begin)[None], products=True)
             return carry, ys[0]
         run = lambda cell, carry, x: cell.rtrl_step(carry, x, begin)  # noqa: E731
         return carried_on(self, carry, lambda: self._layerwise(run, carry, x, lambda f: f))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+import scan
 from zoo.memory import (
     AbstractMemory,
     AbstractStepper,
@@ -85,7 +86,7 @@ class Windowed(AbstractMemory):
         (past, state), sensitivity = self.check_carry(carry)
         x = self.check_input(x)
         past = jax.lax.stop_gradient(past)
-        past, windows = self._windows(past, x[None], jnp.asarray(begin)[None])
+        past, windows = self._windows(past, x[None], scan.check_flag(begin)[None])
         (state, sensitivity), y = self.cell.rtrl_step((state, sensitivity), windows[0], begin)
         return ((jax.lax.stop_gradient(past), state), sensitivity), y
 
@@ -137,7 +138,7 @@ class _WindowedStepper(AbstractStepper):
     ) -> tuple[tuple[Array, Cache], Float[Array, " outputs"]]:
         memory = self.memory
         x = memory.check_input(x)
-        past, windows = memory._windows(cache[0], x[None], jnp.asarray(begin)[None])
+        past, windows = memory._windows(cache[0], x[None], scan.check_flag(begin)[None])
         inner, y = self.cell.step(cache[1], windows[0], begin)
         return (past, inner), y
 

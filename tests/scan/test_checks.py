@@ -211,8 +211,9 @@ def test_a_cell_and_a_reset_name_them_too(unchecked):
     state = cell.init_state()
     message = r"`begin` \(dtype int32\) must be a boolean array"
     one = jnp.ones((), jnp.int32)
-    with pytest.raises(TypeError, match=r"`begin` \(=None\) must be a boolean array"):
-        cell.step(state, x, None)
+    for begin in (None, "x", [[True], [True, False]]):
+        with pytest.raises(TypeError, match=r"`begin` \(=.*\) must be a boolean array"):
+            scan.check_begin(begin)
     for call in (
         lambda: scan.reset(one, ZEROS, ZEROS),
         lambda: cell.step(state, x, one),

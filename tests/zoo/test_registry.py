@@ -183,7 +183,7 @@ def test_a_size_that_is_not_whole_is_refused():
             zoo.get("rtu", hidden=hidden)
 
 
-def _refuses_wrong_shapes(cell):
+def _refuses_wrong_arguments(cell):
     state = cell.init_state()
     carry = (state, cell.rtrl_init())
     kind = type(cell).__name__
@@ -193,6 +193,12 @@ def _refuses_wrong_shapes(cell):
             with pytest.raises(ValueError, match=message) as raised:
                 form(start, jnp.ones(shape))
             assert f"must have the shape (3,) for {kind}(inputs=3" in str(raised.value)
+        borders = {None: "=None", "x": "='x'", 1: "dtype int", 0.5: "dtype float"}
+        for begin, found in borders.items():
+            with pytest.raises(TypeError, match=rf"`begin` \({found}.*\) must be a boolean array"):
+                form(start, jnp.ones(3), begin)
+        with pytest.raises(ValueError, match=r"`begin` \(shape \(1,\)\) must be one flag"):
+            form(start, jnp.ones(3), jnp.ones(1, bool))
     for form, start in ((cell.scan, state), (cell.rtrl_scan, carry)):
         with pytest.raises(ValueError, match=r"`xs` \(shape \(5, 2\)\) must have .* \(5, 3\)"):
             form(start, jnp.ones((5, 2)))
@@ -216,18 +222,18 @@ def _refuses_wrong_shapes(cell):
 
 
 @pytest.mark.parametrize("name", zoo.names())
-def test_wrong_shapes_name_both(name, unhooked):
+def test_wrong_shapes_and_borders_are_named(name, unhooked):
     def build(key):
-        _refuses_wrong_shapes(zoo.get(name, hidden=4, inputs=3, key=key))
+        _refuses_wrong_arguments(zoo.get(name, hidden=4, inputs=3, key=key))
 
     jax.eval_shape(build, jax.random.key(0))  # compiles nothing
 
 
 @pytest.mark.parametrize("credit", ["layerwise", "exact"])
-def test_a_stack_names_wrong_shapes_too(credit, unhooked):
+def test_a_stack_names_them_too(credit, unhooked):
     def build(key):
         stack = zoo.get("gru", hidden=4, inputs=3, layers=2, credit=credit, key=key)
-        _refuses_wrong_shapes(stack)
+        _refuses_wrong_arguments(stack)
 
     jax.eval_shape(build, jax.random.key(0))
 

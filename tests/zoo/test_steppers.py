@@ -75,3 +75,14 @@ def test_a_wrong_width_is_refused(case):
 
     with pytest.raises(ValueError, match=r"`x` \(shape \(4,\)\) must have the shape \(3,\)"):
         jax.eval_shape(step, jnp.zeros(INPUTS + 1))
+
+
+@for_each(CACHED)
+def test_a_begin_of_no_flag_is_refused(case, unhooked):
+    def step(x, begin):
+        stepper = _stepper(case)
+        return stepper.step(stepper.init_cache(), x, begin)
+
+    for begin, error in ((jnp.zeros(()), TypeError), (jnp.ones(1, bool), ValueError)):
+        with pytest.raises(error, match=r"`begin` \(.*\) must be (a boolean array|one flag)"):
+            jax.eval_shape(step, jnp.zeros(INPUTS), begin)

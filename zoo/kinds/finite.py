@@ -92,7 +92,7 @@ class AbstractFiniteMemory(AbstractMemory):
         self, state: State, x: Float[Array, "..."], begin: Begin = False
     ) -> tuple[State, Float[Array, " outputs"]]:
         x = self.check_input(x)
-        state, ys = self.scan(state, x[None], jnp.asarray(begin)[None])
+        state, ys = self.scan(state, x[None], scan.check_flag(begin)[None])
         return state, ys[0]
 
     def scan(

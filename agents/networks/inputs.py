@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+import scan
 from agents.networks.spaces import by_content, encode
 
 
@@ -28,9 +29,20 @@ class Inputs(eqx.Module):
 
 
 def beginning(inputs: Inputs, begin: Any) -> Inputs:
-    """Return the inputs, with a caller's episode borders added to their own."""
+    """Return the inputs, with a caller's episode borders added to their own.
+
+    **Raises:**
+
+    `TypeError` for a `begin` that is not boolean, `ValueError` for one of another shape than that
+    of the inputs.
+    """
     if begin is None or begin is False:
         return inputs
+    begin, wanted = scan.check_begin(begin), jnp.shape(inputs.begin)
+    if begin.shape != wanted:
+        raise ValueError(
+            f"`begin` (shape {begin.shape}) must have the shape {wanted}, as `inputs.begin` has."
+        )
     return eqx.tree_at(lambda i: i.begin, inputs, inputs.begin | begin)
 
 

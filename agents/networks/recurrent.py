@@ -23,8 +23,8 @@ class Recurrent(eqx.Module):
 
     It has a cell's four forms and a cell's signature, over `Inputs` in place of `x`: what
     gradients, actors and `rtrl.accumulate` drive. Episodes begin where `inputs.begin` says so, or
-    `begin`. The state is the memory's, and so is the sensitivity: of the parameters in front of the
-    memory, RTRL's gradient is that of the present segment.
+    `begin`, of the same shape. The state is the memory's, and so is the sensitivity: of the
+    parameters in front of the memory, RTRL's gradient is that of the present segment.
 
     **Attributes:**
 

@@ -1,5 +1,6 @@
 """Distributions, spaces, inputs and the network with a memory, each alone."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -227,6 +228,28 @@ def test_the_forms_of_a_network_agree(memory):
         np.testing.assert_allclose(a, b, rtol=1e-12)
     # Episodes begin where the inputs say so, and where the caller does.
     assert forms(net, jnp.zeros(5, bool))[0][4] != stepwise[4]
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_borders_of_another_shape_are_refused(separate, unhooked):
+    """They would be broadcast, and begin an episode at every step."""
+    net = eqx.filter_eval_shape(lambda: network(separate=separate))
+    inputs = Inputs(np.zeros((4, 3)), np.zeros(4, int), np.zeros(4), np.zeros(4, bool))
+    one, carry = jax.tree.map(lambda x: x[0], inputs), ((None, None), (None, None))
+    for form, given in (
+        (net.step, one),
+        (net.stepper().step, one),
+        (net.rtrl_step, one),
+        (net.scan, inputs),
+        (net.rtrl_scan, inputs),
+    ):
+        own = given.begin.shape
+        for shape in {(), (1,), (4, 1), (5,)} - {own}:
+            message = f"`begin` (shape {shape}) must have the shape {own}, as `inputs.begin` has."
+            with pytest.raises(ValueError, match=re.escape(message)):
+                form(carry, given, np.ones(shape, bool))
+        with pytest.raises(TypeError, match=r"`begin` \(='x'\) must be a boolean array"):
+            form(carry, given, "x")
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """What is asked of an environment, told where its program is traced and not in JAX's words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -130,10 +130,10 @@ def check_observation(space: Any, observation: Any) -> None:
         raise ValueError(f"`observation`{place} (of {found}) must be of {wanted}.")
 
 
-def check_one(name: str, value: Any, kind: Any, rule: str) -> None:
-    """Raise `TypeError` for an argument that is not one number of a kind, such as `np.bool_`."""
+def check_one(name: str, value: Any, kinds: Sequence[Any], rule: str) -> None:
+    """Raise `TypeError` for an argument that is not one number of such kinds as `np.bool_`."""
     found = value if isinstance(value, Array) else np.asarray(value)
-    if found.shape or not jnp.issubdtype(found.dtype, kind):
+    if found.shape or not any(jnp.issubdtype(found.dtype, kind) for kind in kinds):
         raise TypeError(f"`{name}` (={shown(value)}) must be {rule}.")
 
 

@@ -90,16 +90,16 @@ class Policy(eqx.Module):
 
         `ValueError` for an observation of other shapes or parts than those of its space, or of
         fractions where it has whole numbers; `TypeError` for a `state` of another kind or another
-        policy, a `begin` that is not one boolean, a `reward` that is not one number, and a `key`
-        that is not one.
+        policy, a `begin` that is not one boolean, a `reward` that is not one real number, and a
+        `key` that is not one.
         """
         check_kind(PolicyState, "a PolicyState, as `init_state` returns it", state=state)
         space = self.action_space
         of_space = jax.ShapeDtypeStruct(space.shape, jax.dtypes.canonicalize_dtype(space.dtype))
         check_own_state("action", state.action, of_space)
         check_observation(self.observation_space, observation)
-        check_one("begin", begin, np.bool_, "one boolean")
-        check_one("reward", reward, np.number, "one number")
+        check_one("begin", begin, [np.bool_], "one boolean")
+        check_one("reward", reward, [np.integer, np.floating], "one real number")
         if key is not None:
             check_key(key)
         inputs = Inputs(observation, state.action, jnp.asarray(reward), jnp.asarray(begin))

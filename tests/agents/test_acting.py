@@ -389,8 +389,9 @@ def test_a_policy_names_an_observation_of_another_space(space, observation, mess
         ({"begin": "x"}, r"`begin` \(='x'\) must be one boolean"),
         ({"begin": 1}, r"`begin` \(=1\) must be one boolean"),
         ({"begin": jnp.ones(2, bool)}, r"`begin` \(=Array\(.*\) must be one boolean"),
-        ({"reward": None}, r"`reward` \(=None\) must be one number"),
-        ({"reward": jnp.ones(2)}, r"`reward` \(=Array\(.*\) must be one number"),
+        ({"reward": None}, r"`reward` \(=None\) must be one real number"),
+        ({"reward": 1j}, r"`reward` \(=1j\) must be one real number"),
+        ({"reward": jnp.ones(2)}, r"`reward` \(=Array\(.*\) must be one real number"),
         ({"state": None}, r"`state` \(=None\) must be a PolicyState, as `init_state` returns it"),
     ],
 )

@@ -52,8 +52,9 @@ class Transition(eqx.Module):
     - `action`: what was done.
     - `memo`: what the behavior kept beside it.
     - `reward`, `terminated`, `truncated`: what came of it.
-    - `last`: what the behavior made of the episode's last observation where the step truncated it,
-      from the memory's state before the reset; zeros elsewhere.
+    - `last`: what the behavior made of the episode's last observation where the step truncated
+      and did not terminate it, from the memory's state before the reset. Not to be read elsewhere:
+      zeros, or what was found because an environment beside it, or a seed, needed it.
     - `episode_return`, `episode_length`: of the episode so far, this step included.
     """
 

@@ -63,8 +63,9 @@ class AbstractBehavior(eqx.Module):
     def at_end(self, state: Any, inputs: Inputs) -> Any:
         """Return what the algorithm makes of an episode's final observation.
 
-        Called where an episode was truncated, with the memory's states from before the reset;
-        where none was, zeros are kept in its place. Nothing by default.
+        Called for all environments, with the memory's states from before the reset, where one of
+        any seed was truncated and not terminated; of the others it is not read. Where none was,
+        zeros are kept in its place. Nothing by default.
         """
         return None
 

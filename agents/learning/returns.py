@@ -188,9 +188,12 @@ def vtrace(
     delta = weight * (reward + discounts * next_value - value)
     ended = terminated | truncated
     carry_on = jnp.where(ended, 0, discounts * jnp.minimum(ratio, max_trace))
-    correction = scan.linear(carry_on, delta, reverse=True)
+    # What is scanned is v - V, and v_{t+1} - V'_t that of the next step and V_{t+1} - V'_t: zero
+    # where both are values of one pass.
+    after = jnp.where(ended, next_value, jnp.concatenate([value[1:], next_value[-1:]]))
+    correction = scan.linear(carry_on, delta + carry_on * (after - next_value), reverse=True)
     following = jnp.concatenate([correction[1:], jnp.zeros_like(correction[:1])])
-    next_target = next_value + jnp.where(ended, 0, following)
+    next_target = after + jnp.where(ended, 0, following)
     return value + correction, weight * (reward + discounts * next_target - value)
 
 

@@ -31,24 +31,17 @@ def vtrace_by_hand(
     max_ratio=1.0,
     max_trace=1.0,
 ):
-    """Targets and advantages, `[time, env]`, by the sum of the definition, step for step."""
-    steps = len(reward)
-    done = terminated | truncated
+    """Targets and advantages, `[time, env]`, by their recurrence; `next_value` may be any."""
     rho, trace = np.minimum(ratio, max_ratio), np.minimum(ratio, max_trace)
-    bootstrap = discount * np.where(terminated, 0, next_value)
-    delta = rho * (reward + bootstrap - value)
-    target = value.copy()
-    for env in np.ndindex(value.shape[1:]):
-        for start in range(steps):
-            weight = 1.0
-            for t in range(start, steps):
-                target[(start, *env)] += weight * delta[(t, *env)]
-                if done[(t, *env)]:
-                    break
-                weight *= discount * trace[(t, *env)]
-    later = np.concatenate([target[1:], next_value[-1:]])
-    goes_on = discount * np.where(terminated, 0, np.where(truncated, next_value, later))
-    return target, rho * (reward + goes_on - value)
+    target, advantage = np.zeros_like(value), np.zeros_like(value)
+    for t in reversed(range(len(reward))):
+        gamma = discount * (1 - terminated[t])
+        ends = terminated[t] | truncated[t] | (t == len(reward) - 1)
+        following = np.where(ends, next_value[t], target[min(t + 1, len(reward) - 1)])
+        delta = rho[t] * (reward[t] + gamma * next_value[t] - value[t])
+        target[t] = value[t] + delta + gamma * trace[t] * (following - next_value[t])
+        advantage[t] = rho[t] * (reward[t] + gamma * following - value[t])
+    return target, advantage
 
 
 def episodes(env, steps):

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from zoo.parts.checks import check_shapes
+
 
 def clipped_surrogate(
     ratio: Float[Array, "*batch"],
@@ -18,8 +20,13 @@ def clipped_surrogate(
     - `advantage`: A.
     - `clip`: ε.
 
+    **Raises:**
+
+    `ValueError` for shapes that differ.
+
     Source: Schulman et al. (2017), *Proximal Policy Optimization Algorithms*, equation 7.
     """
+    check_shapes(jnp.shape(ratio), "`ratio`", advantage=advantage)
     clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
     return -jnp.mean(jnp.minimum(ratio * advantage, clipped * advantage))
 
@@ -38,7 +45,12 @@ def value_loss(
     - `value`, `old_value`: now, and when the rollout was collected.
     - `target`: what it should be.
     - `clip`: largest move that counts, or `None` for no clipping.
+
+    **Raises:**
+
+    `ValueError` for shapes that differ.
     """
+    check_shapes(jnp.shape(value), "`value`", old_value=old_value, target=target)
     error = (value - target) ** 2
     if clip is not None:
         moved = old_value + jnp.clip(value - old_value, -clip, clip)
@@ -55,5 +67,10 @@ def masked_mean(x: Float[Array, "*batch"], mask: Bool[Array, "*batch"]) -> Float
     """Average what the mask says; 0 where it says nothing.
 
     What is masked is not read, and no gradient comes from it.
+
+    **Raises:**
+
+    `ValueError` for shapes that differ.
     """
+    check_shapes(jnp.shape(x), "`x`", mask=mask)
     return jnp.sum(jnp.where(mask, x, 0)) / jnp.maximum(jnp.sum(mask), 1)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 import scan
 from agents.envs.core.statistics import RunningStatistics
-from zoo.parts.checks import shown
+from zoo.parts.checks import check_shapes, shown
 
 Reward = Float[Array, "time *batch"]
 Flag = Bool[Array, "time *batch"]
@@ -20,9 +20,11 @@ def discounted_return(
 
     **Raises:**
 
-    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step, and for shapes
+    that differ.
     """
-    (done,) = _flags(done=done)
+    (done,) = _flags(reward, done=done)
+    check_shapes(jnp.shape(reward)[1:], "a step of `reward`", last=last)
     return scan.linear(discount * ~done, reward, last, reverse=True)
 
 
@@ -38,6 +40,8 @@ def next_values(
     - `final_value`: of an episode's final observation, from the memory's state before the reset;
       read only where `done`.
     """
+    check_shapes(value.shape, "`value`", done=done, final_value=final_value)
+    check_shapes(value.shape[1:], "a step of `value`", last_value=last_value)
     following = jnp.concatenate([value[1:], last_value[None]])
     return jnp.where(done, final_value, following)
 
@@ -61,12 +65,14 @@ def gae(
 
     **Raises:**
 
-    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step, and for shapes
+    that differ.
 
     Source: Schulman et al. (2016), *High-Dimensional Continuous Control Using Generalized Advantage
     Estimation*.
     """
-    terminated, truncated = _flags(terminated=terminated, truncated=truncated)
+    terminated, truncated = _flags(reward, terminated=terminated, truncated=truncated)
+    check_shapes(jnp.shape(reward), "`reward`", value=value, next_value=next_value)
     delta = reward + discount * jnp.where(terminated, 0, next_value) - value
     carry_on = discount * gae_lambda * ~(terminated | truncated)
     return scan.linear(carry_on.astype(delta.dtype), delta, reverse=True)
@@ -89,11 +95,13 @@ def lambda_return(
 
     **Raises:**
 
-    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step, and for shapes
+    that differ.
 
     Source: Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, section 12.1.
     """
-    terminated, truncated = _flags(terminated=terminated, truncated=truncated)
+    terminated, truncated = _flags(reward, terminated=terminated, truncated=truncated)
+    check_shapes(jnp.shape(reward), "`reward`", next_value=next_value)
     following = discount * jnp.where(terminated, 0, next_value)
     goes_on = (~(terminated | truncated)).at[-1].set(False)
     carry_on = discount * trace_decay * goes_on
@@ -135,7 +143,13 @@ def running_return(
     """Return `R_t = γ R_{t-1} + r_t` in forward time: the scale of rewards for their normalization.
 
     `begin` says where episodes begin; `before` is R before the first step.
+
+    **Raises:**
+
+    `TypeError` for a flag that is not boolean; `ValueError` for shapes that differ.
     """
+    check_shapes(jnp.shape(reward), "`reward`", begin=begin)
+    check_shapes(jnp.shape(reward)[1:], "a step of `reward`", before=before)
     dtype = jnp.result_type(reward, float)  # that of rewards, but for whole numbers
     return scan.linear(jnp.asarray(discount, dtype), reward, before, begin)
 
@@ -176,12 +190,14 @@ def vtrace(
 
     **Raises:**
 
-    `TypeError` for a flag that is not boolean; `ValueError` for one without a step.
+    `TypeError` for a flag that is not boolean; `ValueError` for one without a step, and for shapes
+    that differ.
 
     Source: Espeholt et al. (2018), *IMPALA: Scalable Distributed Deep-RL with Importance Weighted
     Actor-Learner Architectures*.
     """
-    terminated, truncated = _flags(terminated=terminated, truncated=truncated)
+    terminated, truncated = _flags(reward, terminated=terminated, truncated=truncated)
+    check_shapes(jnp.shape(reward), "`reward`", ratio=ratio, value=value, next_value=next_value)
     weight, next_value = jnp.minimum(ratio, max_ratio), jnp.where(terminated, 0, next_value)
     # That of values, but for whole numbers, of which a discount would be 0.
     discounts = (discount * ~terminated).astype(jnp.result_type(value, float))
@@ -197,8 +213,9 @@ def vtrace(
     return value + correction, weight * (reward + discounts * next_target - value)
 
 
-def _flags(**given: Any) -> list[Array]:
-    """Flags as arrays; `TypeError` where one is not of booleans, `ValueError` where it has no step.
+def _flags(reward: Any, **given: Any) -> list[Array]:
+    """Flags as arrays; `TypeError` where one is not of booleans, `ValueError` where it has no step
+    or not the shape of the rewards.
 
     Whole numbers are refused although they may be 0 and 1: `~1` is -2, and not false.
     """
@@ -208,5 +225,6 @@ def _flags(**given: Any) -> list[Array]:
         if array is None or array.dtype != bool:
             raise TypeError(f"`{name}` (={shown(flag)}) must be a boolean array.")
         scan.check_steps(name, array)
+        check_shapes(jnp.shape(reward), "`reward`", **{name: array})
         arrays.append(array)
     return arrays

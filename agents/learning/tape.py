@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
 import scan
-from zoo.parts.checks import check_counts
+from zoo.parts.checks import check_counts, check_shapes
 
 
 class Tape(eqx.Module):
@@ -98,11 +98,7 @@ class Tape(eqx.Module):
         `ValueError` where the capacity is less than two rows for each step, or flags, rows or
         finals are not of as many steps.
         """
-        for name, flag in (("terminated", terminated), ("truncated", truncated)):
-            if flag.shape != begin.shape:
-                raise ValueError(
-                    f"`{name}` (shape {flag.shape}) must have the shape of `begin`, {begin.shape}."
-                )
+        check_shapes(begin.shape, "`begin`", terminated=terminated, truncated=truncated)
         time = begin.shape[0]
         for name, tree in (("rows", rows), ("finals", finals)):
             if (steps := scan.check_steps(name, tree)) != time:

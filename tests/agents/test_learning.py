@@ -1,6 +1,7 @@
 """What algorithms learn with, each by hand or against a plain loop."""
 
 import dataclasses
+import re
 from functools import partial
 
 import equinox as eqx
@@ -11,7 +12,7 @@ import optax
 import pytest
 
 from agents.envs.core.statistics import RunningStatistics
-from agents.learning.losses import clipped_surrogate, standardize, value_loss
+from agents.learning.losses import clipped_surrogate, masked_mean, standardize, value_loss
 from agents.learning.minibatches import epochs_of_minibatches, minibatch_indices, staleness
 from agents.learning.returns import (
     discounted_return,
@@ -135,6 +136,36 @@ def test_flags_that_are_no_booleans_are_refused(unhooked):
         with pytest.raises(ValueError, match=rf"`{name.strip()}` \(shape \(0,\)\) must have a ti"):
             compute(np.zeros(0, bool))
     np.testing.assert_allclose(returns["done"]([False, False, True]), [2.71, 1.9, 1.0], rtol=1e-6)
+
+
+ENDS = "terminated", "truncated"
+ALIKE = [  # arguments of one shape, and those of a step of it
+    (discounted_return, ("reward", "done"), ("last",), {"discount": 0.9}),
+    (running_return, ("reward", "begin"), ("before",), {"discount": 0.9}),
+    (gae, ("reward", "value", "next_value", *ENDS), (), {"discount": 0.9, "gae_lambda": 0.9}),
+    (lambda_return, ("reward", "next_value", *ENDS), (), {"discount": 0.9, "trace_decay": 0.9}),
+    (vtrace, ("reward", "ratio", "value", "next_value", *ENDS), (), {"discount": 0.9}),
+    (next_values, ("value", "done", "final_value"), ("last_value",), {}),
+    (clipped_surrogate, ("ratio", "advantage"), (), {"clip": 0.2}),
+    (value_loss, ("value", "old_value", "target"), (), {"clip": None}),
+    (masked_mean, ("x", "mask"), (), {}),
+]
+
+
+@pytest.mark.parametrize(("function", "whole", "of_a_step", "options"), ALIKE)
+def test_arrays_that_would_be_broadcast_are_refused(function, whole, of_a_step, options, unhooked):
+    """As many environments as steps: an array without an axis was read along the wrong one."""
+    numbers = np.ones((3, 3), np.float32)
+    flags = {"done", "begin", "mask", *ENDS}
+    right = {name: numbers > 0 if name in flags else numbers for name in whole}
+    right |= dict.fromkeys(of_a_step, numbers[0])
+    call = lambda given: jax.eval_shape(partial(function, **options), **given)  # noqa: E731
+    call(right)
+    for name in (*whole[1:], *of_a_step):
+        for wrong in (right[name][0], right[name][:1], right[name][..., None]):
+            found = re.escape(f"`{name}` (shape {wrong.shape}) must have the shape of ")
+            with pytest.raises(ValueError, match=f"{found}.*`{whole[0]}`"):
+                call(right | {name: wrong})
 
 
 def test_vtrace_of_whole_numbers_is_discounted(unhooked):

@@ -1,8 +1,10 @@
-"""Checks of sizes and counts: an error names the setting, its value and the rule."""
+"""Checks of sizes, counts and shapes: an error names the setting, its value and the rule."""
 
 import difflib
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from scan.counts import MOST as MOST
 from scan.counts import check_counts as check_counts
@@ -12,6 +14,14 @@ from scan.counts import shown as shown
 def check_sizes(**sizes: int) -> None:
     """Raise `ValueError` for a size that is not a whole number of at least 1."""
     check_counts(1, **sizes)
+
+
+def check_shapes(shape: tuple[int, ...], of: str, **arrays: Any) -> None:
+    """Raise `ValueError` for the first array that does not have a shape, which is that of `of`."""
+    for name, array in arrays.items():
+        if np.shape(array) != shape:
+            found = f"`{name}` (shape {np.shape(array)})"
+            raise ValueError(f"{found} must have the shape of {of}, {shape}.")
 
 
 def check_heads(hidden: int, heads: int) -> None:

@@ -31,3 +31,13 @@ def test_halves_are_normalized_in_float32(norm, dtype):
     np.testing.assert_array_equal(found, compiled(x.astype(jnp.float32)).astype(dtype))
     slopes = jax.jit(jax.jacobian(norm))(jnp.zeros(3, dtype))
     assert slopes.dtype == dtype and not jnp.isnan(slopes).any()
+
+
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm, unit])
+def test_whole_numbers_are_normalized_in_float32(norm, unhooked):
+    x = np.array([[1, 0, 1]])
+    expected = norm(jnp.asarray(x, jnp.float32))
+    for dtype in (jnp.int32, jnp.int8, bool):
+        found = norm(jnp.asarray(x, dtype))
+        assert found.dtype == jnp.float32
+        np.testing.assert_array_equal(found, expected)

@@ -14,18 +14,23 @@ from zoo.parts.dtypes import widened
 def layer_norm(x: Float[Array, "*axes n"], epsilon: float = 1e-5) -> Float[Array, "*axes n"]:
     """Shift and scale to mean 0 and variance 1."""
     wide = widened(x)
-    return rms_norm(wide - jnp.mean(wide, -1, keepdims=x.ndim > 1), epsilon).astype(x.dtype)
+    return _narrowed(rms_norm(wide - jnp.mean(wide, -1, keepdims=x.ndim > 1), epsilon), x)
 
 
 def rms_norm(x: Float[Array, "*axes n"], epsilon: float = 1e-5) -> Float[Array, "*axes n"]:
     """Scale to a mean square of 1."""
     wide = widened(x)
     square = jnp.mean(wide**2, -1, keepdims=x.ndim > 1)
-    return (wide * jax.lax.rsqrt(square + epsilon)).astype(x.dtype)
+    return _narrowed(wide * jax.lax.rsqrt(square + epsilon), x)
 
 
 def unit(x: Float[Array, "*axes n"]) -> Float[Array, "*axes n"]:
     """Scale to length 1; what is shorter than a millionth stays short."""
     wide = widened(x)
     square = jnp.sum(wide**2, -1, keepdims=x.ndim > 1)
-    return (wide * jax.lax.rsqrt(square + 1e-12)).astype(x.dtype)
+    return _narrowed(wide * jax.lax.rsqrt(square + 1e-12), x)
+
+
+def _narrowed(wide: Array, x: Array) -> Array:
+    """In the precision of `x`, of which whole numbers have none."""
+    return wide.astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.inexact) else wide

@@ -13,6 +13,7 @@ import zoo
 from rtrl.dense import from_real_vector, to_real_vector
 from zoo.annotations import Fraction, fitted
 from zoo.memory import named
+from zoo.parts import widened
 from zoo.parts.checks import shown
 
 
@@ -121,7 +122,7 @@ def _eigenvalues(memory, state, x):
     state = memory.init_state() if state is None else state
     x = memory.check_input(jnp.zeros(memory.inputs) if x is None else x)
     state = memory.check_state(state)
-    found = np.asarray(_recurrence(memory, state, x))
+    found = np.asarray(widened(_recurrence(memory, state, x)))  # NumPy has none of float16
     if not np.isfinite(found).all():
         raise ValueError(
             f"`memories` (with a {named(memory)}) must have a finite recurrence at `state` and `x`."

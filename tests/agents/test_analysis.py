@@ -371,10 +371,11 @@ def test_a_count_of_steps_has_no_eigenvalues():
         assert analysis.eigenvalues(zoo.get(name, hidden=3)).shape == (0,)
 
 
-def test_a_count_of_steps_beside_other_numbers_has_no_eigenvalue():
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_a_count_of_steps_beside_other_numbers_has_no_eigenvalue(dtype):
     """Without parameters the stable Hadamard memory keeps its four numbers as they are."""
     cell = eqx.filter_eval_shape(zoo.get, "shm", hidden=2, inputs=2)
-    cell = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), cell)
+    cell = jax.tree.map(lambda leaf: np.zeros(leaf.shape, dtype), cell)
     np.testing.assert_array_equal(analysis.eigenvalues(cell), np.ones(4))
 
 

@@ -176,6 +176,9 @@ def test_other_initial_states_are_used():
     params = env.default_params.replace(initial_states=pool)
     found = np.unique(initial_observations(env, params, 50), axis=0)
     np.testing.assert_array_equal(found, np.unique(np.asarray(pool[0]), axis=0))
+    other = BraxEnvironment("inverted_double_pendulum").draw_initial_states(jax.random.key(3), 2)
+    with pytest.raises(ValueError, match=r"`initial_states` \(of shapes \(\(2, 8\), State"):
+        env.reset(jax.random.key(0), params.replace(initial_states=other))
 
 
 @pytest.mark.slow
@@ -233,6 +236,8 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
     [
         ({"env_name": "swimmer"}, ValueError, r"`env_name` \(='swimmer'\) must be one of: ant, "),
         ({"observe": "half"}, ValueError, r"`observe` \(='half'\) must be one of: all, positions,"),
+        ({"env_name": ["ant"]}, ValueError, r"`env_name` \(=\['ant'\]\) must be one of: ant, "),
+        ({"observe": ["all"]}, ValueError, r"`observe` \(=\['all'\]\) must be one of: all, "),
         ({"backend": "fast"}, ValueError, r"`backend` \(='fast'\) must be one of: spring, posit"),
         (
             {"env_name": "ant", "observe": "target_once"},
@@ -246,9 +251,19 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
         ),
     ],
 )
-def test_arguments_that_break_a_rule(arguments, error, message):
+def test_arguments_that_break_a_rule(arguments, error, message, unhooked):
     with pytest.raises(error, match=message):
         BraxEnvironment(**arguments)
+
+
+def test_keys_and_actions_that_are_none(unhooked):
+    env = BraxEnvironment("ant")
+    with pytest.raises(TypeError, match=r"`key` \(=0\) must be a Array"):
+        env.draw_initial_states(0, 3)
+    for shape in ((), (1,), (8, 1)):
+        message = re.escape(f"`action` (shape {shape}) must have the shape of `action_space`, (8,)")
+        with pytest.raises(ValueError, match=message):
+            env.step_env(jax.random.key(0), None, np.zeros(shape), env.default_params)
 
 
 def test_options():

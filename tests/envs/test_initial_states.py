@@ -57,6 +57,27 @@ def test_what_few_values_need_is_small():
     assert sum(x.nbytes for x in jax.tree.leaves(pool)) < 512 * 2000 + 4000 * 4 + 100
 
 
+@pytest.mark.parametrize(
+    "pool",
+    [
+        pytest.param({"seen": np.ones((3, 8)), "time": np.ones(3)}, id="another shape"),
+        pytest.param({"seen": np.ones((3, 4))}, id="another structure"),
+        pytest.param({"seen": np.ones((3, 4)), "time": np.ones(2)}, id="of two sizes"),
+        pytest.param({"seen": np.ones((0, 4)), "time": np.ones(0)}, id="no state"),
+        pytest.param({"seen": np.ones(4), "time": 1.0}, id="a state"),
+        pytest.param((), id="nothing"),
+        pytest.param(3, id="a number"),
+    ],
+)
+def test_a_pool_that_is_not_of_the_environment_is_refused(pool):
+    draw = jax.jit(jax.vmap(lambda key: {"seen": jnp.ones(4), "time": jnp.ones(())}))
+    initial_states.check_states({"seen": np.ones((3, 4)), "time": np.ones(3)}, draw)
+    with pytest.raises(
+        ValueError, match=r"`initial_states` \(of shapes .*\) must be what `draw_in"
+    ):
+        initial_states.check_states(pool, draw)
+
+
 @pytest.mark.slow
 def test_resets_choose_evenly_among_the_states_that_the_package_makes():
     env = made(pool_size=SIZE)
@@ -131,6 +152,9 @@ def test_other_initial_states_are_used():
     others = env.draw_initial_states(jax.random.key(10), 2)
     reset(jax.random.key(0), params.replace(initial_states=others))
     assert reset._cache_size() == 1
+    wrong = jax.tree.map(lambda x: x[..., None], others)
+    with pytest.raises(ValueError, match=r"`initial_states` \(of shapes \(\(2, .* must be what"):
+        reset(jax.random.key(0), params.replace(initial_states=wrong))
 
 
 def test_sizes_that_break_a_rule():

@@ -16,10 +16,11 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from zoo.annotations import Count, Size, fitted
+from zoo.parts.checks import check_shapes
 
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
-from .initial_states import EnvParams, chosen
+from .initial_states import EnvParams, check_states, chosen
 
 BACKENDS = ("spring", "positional", "generalized", "mjx")
 """brax's physics engines, fastest first on a CPU."""
@@ -161,7 +162,7 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
             ("observe", observe, SUFFIXES),
             ("backend", backend, BACKENDS),
         ):
-            if value not in allowed:
+            if not isinstance(value, str) or value not in allowed:
                 raise ValueError(f"`{argument}` (={value!r}) must be one of: {', '.join(allowed)}.")
         if observe == "target_once" and env_name != "reacher":
             raise ValueError(
@@ -218,8 +219,10 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
 
         **Raises:**
 
-        `TypeError` if `size` is not an integer; `ValueError` if it is less than 1.
+        `TypeError` if `size` is not an integer or `key` no key; `ValueError` for a `size` less
+        than 1.
         """
+        fitted("key", key, Array)
         fitted("size", size, Count)
         with _brax_settings():
             return _draw(self.env_name, self.backend)(jax.random.split(key, size))
@@ -238,7 +241,10 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
                 state = self.brax.reset(key)
                 full, pipeline_state = narrow((state.obs, state.pipeline_state))
             else:
-                pool = _pool(self.env_name, self.backend, self.pool_size) if pool is None else pool
+                if pool is None:
+                    pool = _pool(self.env_name, self.backend, self.pool_size)
+                else:
+                    check_states(pool, _draw(self.env_name, self.backend))
                 full, pipeline_state = chosen(pool, key)
             time = jnp.int32(0)
             state = EnvState(
@@ -250,6 +256,7 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
         self, key: PRNGKeyArray, state: EnvState, action: Any, params: EnvParams
     ) -> tuple[Float32[Array, " shown"], EnvState, Float32[Array, ""], Bool[Array, ""], dict]:
         """Take a step of brax."""
+        check_shapes((self.num_actions,), "`action_space`", action=action)
         with _brax_settings():
             brax = self.brax
             from brax.envs.base import State

@@ -10,6 +10,8 @@ from flax import struct
 from gymnax.environments.environment import EnvParams as GymnaxEnvParams
 from jaxtyping import Array, PRNGKeyArray
 
+from zoo.parts.checks import shown
+
 _AT_ONCE = 32  # states that are drawn at a time
 _MOST_CODES = 256  # of a byte
 
@@ -55,6 +57,29 @@ def drawn(reset: Callable[[PRNGKeyArray], Any], key: PRNGKeyArray, size: int) ->
         for start in range(0, size, _AT_ONCE)
     ]
     return jax.tree.map(lambda *x: np.concatenate(x)[:size], *parts)
+
+
+def check_states(pool: Any, draw: Callable[[PRNGKeyArray], Any]) -> None:
+    """Raise `ValueError` where a pool has no state, or states of another environment.
+
+    **Arguments:**
+
+    - `pool`: what was given.
+    - `draw`: a compiled function of a batch of keys, which returns states of this environment. It
+      is traced once.
+    """
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), _AT_ONCE))
+    own, own_built = jax.tree.flatten(jax.eval_shape(draw, keys))
+    leaves, built = jax.tree.flatten(pool)
+    shapes = [np.shape(leaf) for leaf in leaves]
+    sizes = {shape[:1] for shape in shapes}
+    alike = built == own_built and [s[1:] for s in shapes] == [x.shape[1:] for x in own]
+    if not alike or len(sizes) > 1 or not sizes.isdisjoint({(), (0,)}):
+        found = shown(jax.tree.unflatten(built, shapes))
+        raise ValueError(
+            f"`initial_states` (of shapes {found}) must be what `draw_initial_states` of this "
+            "environment returns, with at least one state."
+        )
 
 
 def packed(pool: Any) -> Any:

@@ -23,7 +23,7 @@ from ..core.base import BaseEnvironment
 from ..core.lazy_reset import LazyReset
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
-from .initial_states import EnvParams, chosen, drawn, packed, shared
+from .initial_states import EnvParams, check_states, chosen, drawn, packed, shared
 
 
 @struct.dataclass
@@ -202,6 +202,7 @@ class PackageEnvironment(OneEnd[Any, GymnaxEnvParams], LazyReset, BaseEnvironmen
         """Choose an initial state, or have the package make one if there is no pool."""
         with package_settings():
             if params.initial_states is not None:
+                check_states(params.initial_states, self._draw)
                 observation, inner = chosen(params.initial_states, key)
             elif self.pool_size:
                 observation, inner = chosen(self._pool(), key)
@@ -224,8 +225,10 @@ class PackageEnvironment(OneEnd[Any, GymnaxEnvParams], LazyReset, BaseEnvironmen
 
         **Raises:**
 
-        `TypeError` if `size` is not an integer; `ValueError` if it is less than 1.
+        `TypeError` if `size` is not an integer or `key` no key; `ValueError` for a `size` less
+        than 1.
         """
+        fitted("key", key, Array)
         fitted("size", size, Count)
         with jax.ensure_compile_time_eval(), package_settings():
             return drawn(self._draw, key, size)

@@ -129,9 +129,9 @@ def abstract_memory(recipe: zoo.Spec) -> zoo.AbstractMemory:
     return eqx.filter_eval_shape(recipe.build, recipe.hidden, jax.random.key(0))
 
 
-def check_kind(kind: type, rule: str, **settings: Any) -> None:
-    """Raise `TypeError` for the first setting that is not of a kind, with the rule behind "must
-    be"."""
+def check_kind(kind: type | tuple[type, ...], rule: str, **settings: Any) -> None:
+    """Raise `TypeError` for the first setting that is not of a kind, or of none of several, with
+    the rule behind "must be"."""
     for name, value in settings.items():
         if not isinstance(value, kind):
             raise TypeError(f"`{name}` (={shown(value)}) must be {rule}.")

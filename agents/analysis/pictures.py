@@ -14,6 +14,7 @@ import zoo
 from agents.analysis.recurrence import context_period, trace_durability
 from agents.analysis.sensitivity import (
     Sensitivities,
+    as_numbers,
     cumulative_sensitivity,
     relative_sensitivity,
     value_memory_length,
@@ -109,7 +110,8 @@ def draw_traces(
 
     **Raises:**
 
-    `ValueError` where there is nothing to draw or `steps` has another length.
+    `ValueError` where there is nothing to draw, `steps` has another length or one is not finite;
+    `TypeError` where they are no numbers.
     """
     cells = [cells] if isinstance(cells, zoo.AbstractMemory) else cells
     times, name = _times(cells, steps, "cells")
@@ -153,12 +155,12 @@ def draw_eigenvalues(
 
     **Raises:**
 
-    `ValueError` where there is nothing to draw, `values` has another shape or `steps` another
-    length.
+    `ValueError` where there is nothing to draw, `values` has another shape, `steps` another length
+    or one of either is not finite; `TypeError` where they are no numbers.
     """
     if np.ndim(values) not in (1, 2):
         raise ValueError(f"`values` (shape {np.shape(values)}) must be [n] or [times, n].")
-    values = np.atleast_2d(values)
+    values = _finite("values", np.atleast_2d(values), complex)
     times, name = _times(values, steps, "values")
     figure = new_figure(6.0, 5.0)
     axes = figure.add_subplot()
@@ -191,7 +193,14 @@ def _times(rows, steps, name):
         raise ValueError(
             f"`steps` ({len(steps)} of them) must be as many as `{name}` ({len(rows)})."
         )
-    return np.asarray(steps), "environment steps"
+    return _finite("steps", steps, float), "environment steps"
+
+
+def _finite(name, values, kind):
+    found = as_numbers(name, values, kind)
+    if wrong := np.count_nonzero(~np.isfinite(found)):
+        raise ValueError(f"`{name}` must be finite, which {wrong} of {found.size} numbers are not.")
+    return found
 
 
 def _time_axis(axes: Axes, times: np.ndarray, steps: Sequence[float | int] | None) -> None:

@@ -11,11 +11,14 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from agents.acting import Actor, ByPolicy, ByValues, Policy
+from agents.acting.contract import check_one
 from agents.envs import episode_steps
 from agents.networks import Inputs, Recurrent
 from agents.networks.recurrent import Separate
 from agents.networks.spaces import width
+from agents.settings import check_kind
 from zoo.annotations import Count, Fraction, checked, fitted
+from zoo.parts.checks import shown
 
 _MOST_STEPS = 100_000
 
@@ -52,10 +55,14 @@ def value_sensitivity(
 
     **Raises:**
 
-    `ValueError` for a `step` that the inputs do not have, unless it is traced.
+    `ValueError` for a `step` that the inputs do not have, unless it is traced; `TypeError` for one
+    that is no whole number, and for another network.
 
     Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024), figure 3.
     """
+    of_a_policy = "a network, such as `policy.behavior.network`"
+    check_kind((Recurrent, Separate), of_a_policy, network=network)
+    check_one("step", step, [np.integer], "a whole number")
     if isinstance(network, Separate):
         network = network.critic
     features = network.features
@@ -153,10 +160,13 @@ def relative_sensitivity(sensitivities: Sensitivities) -> np.ndarray:
     **Raises:**
 
     `ValueError` where there is none, or one is empty, has not one axis, or a number in it that is
-    negative or not finite.
+    negative or not finite; `TypeError` for what is no array and no list of them, or not of numbers.
     """
-    single = isinstance(sensitivities, (np.ndarray, jax.Array)) and sensitivities.ndim == 1
-    arrays = [np.asarray(s, float) for s in ([sensitivities] if single else sensitivities)]
+    kinds = Sequence, np.ndarray, jax.Array
+    check_kind(kinds, "an array over time, or a list of them", sensitivities=sensitivities)
+    single = isinstance(sensitivities, (np.ndarray, jax.Array)) and sensitivities.ndim < 2
+    given = [sensitivities] if single else sensitivities
+    arrays = [as_numbers("sensitivities", s, float) for s in given]
     if not arrays or any(a.ndim != 1 or a.size == 0 for a in arrays):
         shapes = [a.shape for a in arrays]
         raise ValueError(f"`sensitivities` (shapes {shapes}) must be arrays over time, at least 1.")
@@ -205,3 +215,12 @@ def value_memory_length(sensitivities: Sensitivities, fraction: float = 0.9) -> 
     curve = cumulative_sensitivity(sensitivities)
     # Shares of equal size add up to the fraction but for rounding.
     return int(np.argmax(curve >= fraction * (1 - 1e-9))) if curve[-1] else 0
+
+
+def as_numbers(name: str, values: Any, kind: type[float] | type[complex]) -> np.ndarray:
+    """Return an array of Python's own numbers; `TypeError` for what is none of the kind."""
+    found = np.asarray(values)
+    if not np.can_cast(found.dtype, kind, "same_kind"):
+        real = "real " if kind is float else ""
+        raise TypeError(f"`{name}` (={shown(values)}) must be {real}numbers.")
+    return found.astype(kind)

@@ -145,6 +145,13 @@ def test_bad_sensitivities_are_named():
             analysis.value_memory_length([np.ones(2), np.array(wrong)])
 
 
+@pytest.mark.parametrize("step", [2.0, True, None])
+def test_a_step_that_is_no_whole_number_is_refused(step, unhooked):
+    net = eqx.filter_eval_shape(network, zoo.spec("gru", hidden=5))
+    with pytest.raises(TypeError, match=rf"`step` \(={step}\) must be a whole number"):
+        analysis.value_sensitivity(net, tape(), step=step)
+
+
 @pytest.mark.parametrize("step", [TIME, 50, -TIME - 1])
 def test_a_step_that_there_is_not_is_refused(step):
     net = eqx.filter_eval_shape(network, zoo.spec("gru", hidden=5))
@@ -279,6 +286,38 @@ WRONG = {
     "axes": (
         lambda _: draw_eigenvalues(np.zeros((2, 3, 4))),
         r"`values` \(shape \(2, 3, 4\)\) must be \[n\] or \[times, n\]",
+    ),
+    "texts": (
+        lambda _: draw_eigenvalues(["a"]),
+        r"`values` \(=array.*\) must be numbers",
+    ),
+    "not finite": (
+        lambda _: draw_eigenvalues([np.nan, 1.0]),
+        r"`values` must be finite, which 1 of 2 numbers are not",
+    ),
+    "times": (
+        lambda _: draw_eigenvalues(np.ones((2, 3)), steps=["a", "b"]),
+        r"`steps` \(=\['a', 'b'\]\) must be real numbers",
+    ),
+    "none": (
+        lambda _: analysis.relative_sensitivity(None),
+        r"`sensitivities` \(=None\) must be an array over time, or a list",
+    ),
+    "by label": (
+        lambda _: analysis.relative_sensitivity({"a": [1.0]}),
+        r"`sensitivities` \(=\{'a': \[1.0\]\}\) must be an array over time",
+    ),
+    "a number": (
+        lambda _: analysis.relative_sensitivity(np.array(1.0)),
+        r"`sensitivities` \(shapes \[\(\)\]\) must be arrays over time",
+    ),
+    "complex": (
+        lambda _: analysis.relative_sensitivity(np.array([1j])),
+        r"`sensitivities` \(=array.*\) must be real numbers",
+    ),
+    "a policy": (
+        lambda _: analysis.value_sensitivity(Policy(ByPolicy(None), BOX, BOX), tape()),
+        r"`network` \(=Policy.*\) must be a network, such as `policy.behavior.network`",
     ),
     "labels": (
         lambda _: draw_sensitivity([np.ones(3)]),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
+import jax
 import numpy as np
 from annotated_types import Ge, Gt, Interval
 
@@ -54,6 +55,7 @@ _WORDS = {
     str: "a string",
     types.NoneType: "None",
     dict: "a dictionary",
+    jax.Array: "an array",
 }
 _LARGEST = {int: 2**63 - 1, float: float(np.finfo(np.float32).max)}
 _WRONG = object()

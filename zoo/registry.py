@@ -13,7 +13,7 @@ from zoo.annotations import Count, checked, fit_fields
 from zoo.kinds.choices import SENSITIVITIES, name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
-from zoo.parts.checks import did_you_mean, same_definition, shown
+from zoo.parts.checks import check_key, did_you_mean, same_definition, shown
 from zoo.stack import Block, Stack, check_credit
 
 Make = TypeVar("Make", bound=Callable[..., AbstractMemory])
@@ -218,8 +218,9 @@ class Spec:
         **Raises:**
 
         `ValueError` for an option's value that the cell does not take; `TypeError` where what is
-        registered by the name makes no memory.
+        registered by the name makes no memory, and for a `key` that is none.
         """
+        check_key(key)
         make, options = _lookup(self.name), dict(self.options)
         if "sensitivity" in options:
             options["sensitivity"] = sensitivity_of(options["sensitivity"])

@@ -160,16 +160,6 @@ def _types(tree: Any) -> tuple[Any, list[Any]]:
     return built, [(np.shape(x), dtype) for x, dtype in zip(leaves, types, strict=True)]
 
 
-def check_key(key: Any) -> None:
-    """Raise `TypeError` for what is not one PRNG key, typed or the numbers of one."""
-    is_key = False
-    if isinstance(key, Array | np.ndarray):
-        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-        is_key = key.ndim == 0 if typed else key.ndim == 1 and key.dtype == np.uint32
-    if not is_key:
-        raise TypeError(f"`key` (={shown(key)}) must be a PRNG key, such as jax.random.key(0).")
-
-
 def check_next(
     env: Environment,
     before: tuple[Any, Any],

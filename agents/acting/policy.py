@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
-from agents.acting.contract import check_key, check_observation, check_one, check_own_state
+from agents.acting.contract import check_observation, check_one, check_own_state
 from agents.networks import Inputs
 from agents.networks.spaces import by_content, clipped
 from agents.settings import check_kind
+from zoo.parts.checks import check_key
 
 
 class PolicyState(eqx.Module):

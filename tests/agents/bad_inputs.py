@@ -251,7 +251,7 @@ CALLS = {
     "spec of object": (lambda: zoo.spec("rtu", hidden=3, r_max=object()), "`r_max` (=<object obj"),
     "spec of function": (lambda: zoo.spec("mlp", hidden=3, activation=jax.nn.relu), "`activation`"),
     "get of inputs": (lambda: zoo.get("rtu", hidden=3, inputs="3"), "`inputs` (='3') must be a w"),
-    "get of key": (lambda: zoo.get("rtu", hidden=3, key=0), "`key` (=0) must be a Array or None."),
+    "get of key": (lambda: zoo.get("rtu", hidden=3, key=0), "`key` (=0) must be an array or None."),
     "make without a name": (lambda: envs.make(3), "`name` (=3) must be"),
     "make of None": (lambda: envs.make("RepeatFirst", decks=None), "`decks` (=None) must be"),
     "make of list": (lambda: envs.make("gravity", rows=[3]), "`rows` (=[3]) must be a whole num"),

@@ -258,7 +258,7 @@ def test_arguments_that_break_a_rule(arguments, error, message, unhooked):
 
 def test_keys_and_actions_that_are_none(unhooked):
     env = BraxEnvironment("ant")
-    with pytest.raises(TypeError, match=r"`key` \(=0\) must be a Array"):
+    with pytest.raises(TypeError, match=r"`key` \(=0\) must be a PRNG key, such as"):
         env.draw_initial_states(0, 3)
     for shape in ((), (1,), (8, 1)):
         message = re.escape(f"`action` (shape {shape}) must have the shape of `action_space`, (8,)")

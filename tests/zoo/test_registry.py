@@ -183,6 +183,12 @@ def test_a_size_that_is_not_whole_is_refused():
             zoo.get("rtu", hidden=hidden)
 
 
+def test_a_key_that_is_none_is_refused():
+    for key in (np.zeros(2), np.zeros((3, 2), np.uint32), jax.random.split(jax.random.key(0))):
+        with pytest.raises(TypeError, match=r"`key` \(=.*\) must be a PRNG key, such as jax"):
+            zoo.spec("rtu", hidden=2).build(3, jnp.asarray(key))
+
+
 def _refuses_wrong_arguments(cell):
     state = cell.init_state()
     carry = (state, cell.rtrl_init())

@@ -1,10 +1,13 @@
-"""Checks of sizes, counts and shapes: an error names the setting, its value and the rule."""
+"""Checks of sizes, counts, shapes and keys: an error names the setting, its value and the rule."""
 
 import difflib
 from collections.abc import Iterable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from scan.counts import MOST as MOST
 from scan.counts import check_counts as check_counts
@@ -22,6 +25,16 @@ def check_shapes(shape: tuple[int, ...], of: str, **arrays: Any) -> None:
         if np.shape(array) != shape:
             found = f"`{name}` (shape {np.shape(array)})"
             raise ValueError(f"{found} must have the shape of {of}, {shape}.")
+
+
+def check_key(key: Any) -> None:
+    """Raise `TypeError` for what is not one PRNG key, typed or the numbers of one."""
+    is_key = False
+    if isinstance(key, Array | np.ndarray):
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        is_key = key.ndim == 0 if typed else key.ndim == 1 and key.dtype == np.uint32
+    if not is_key:
+        raise TypeError(f"`key` (={shown(key)}) must be a PRNG key, such as jax.random.key(0).")
 
 
 def check_heads(hidden: int, heads: int) -> None:

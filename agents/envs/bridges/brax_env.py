@@ -16,7 +16,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from zoo.annotations import Count, Size, fitted
-from zoo.parts.checks import check_shapes
+from zoo.parts.checks import check_key, check_shapes
 
 from ..core.one_end import OneEnd
 from .adapter import gymnax_settings, narrow
@@ -222,7 +222,7 @@ class BraxEnvironment(OneEnd[EnvState, EnvParams]):
         `TypeError` if `size` is not an integer or `key` no key; `ValueError` for a `size` less
         than 1.
         """
-        fitted("key", key, Array)
+        check_key(key)
         fitted("size", size, Count)
         with _brax_settings():
             return _draw(self.env_name, self.backend)(jax.random.split(key, size))

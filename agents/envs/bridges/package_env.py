@@ -18,6 +18,7 @@ from gymnax.environments.environment import EnvState as GymnaxEnvState
 from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 
 from zoo.annotations import Count, Size, fitted
+from zoo.parts.checks import check_key
 
 from ..core.base import BaseEnvironment
 from ..core.lazy_reset import LazyReset
@@ -228,7 +229,7 @@ class PackageEnvironment(OneEnd[Any, GymnaxEnvParams], LazyReset, BaseEnvironmen
         `TypeError` if `size` is not an integer or `key` no key; `ValueError` for a `size` less
         than 1.
         """
-        fitted("key", key, Array)
+        check_key(key)
         fitted("size", size, Count)
         with jax.ensure_compile_time_eval(), package_settings():
             return drawn(self._draw, key, size)

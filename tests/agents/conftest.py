@@ -1,5 +1,6 @@
 """What tests of agents share: programs that are compiled once, and interrupted runs."""
 
+import contextlib
 import functools
 import importlib
 import os
@@ -35,17 +36,31 @@ def compiled_once(tmp_path_factory):
     compilation_cache.reset_cache()
 
 
-@pytest.fixture(scope="module")
-def traced_once():
-    """Runs of one agent share their programs: tracing them takes seconds, running them a moment.
+@contextlib.contextmanager
+def _programs_kept(agents):
+    """Runs of an agent share their programs: tracing them takes seconds, running them a moment.
 
     That a run goes on alike with programs of its own, `test_train` shows.
     """
     module = importlib.import_module("agents.running.train")
     with pytest.MonkeyPatch.context() as patch:
-        once = functools.lru_cache(maxsize=1)(module.Programs)
-        patch.setattr(module, "Programs", once)
-        yield once
+        kept = functools.lru_cache(maxsize=agents)(module.Programs)
+        patch.setattr(module, "Programs", kept)
+        yield kept
+
+
+@pytest.fixture(scope="module")
+def traced_once():
+    """Runs of one agent, one after another, share their programs."""
+    with _programs_kept(agents=1) as kept:
+        yield kept
+
+
+@pytest.fixture
+def each_traced_once():
+    """Runs of a few agents share their programs, within a test."""
+    with _programs_kept(agents=16) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -51,8 +51,8 @@ def test_rates_that_are_carried_elsewhere_are_those_that_were_chosen():
     assert {(v, f"learning_rate={s['learning_rate']:g}") for v, s in carried.items()} == chosen
 
 
-@pytest.mark.slow  # fourteen runs with programs of their own
-def test_it_is_judged_and_can_be_repeated(tmp_path):
+@pytest.mark.slow
+def test_it_is_judged_and_can_be_repeated(tmp_path, each_traced_once):
     lines = []
     options = {"scale": "quick", "say": lines.append}
     (other,) = {*TINY.variants} - {"one"}
@@ -266,9 +266,9 @@ def test_a_probe_is_asked_of_every_seed(tmp_path):
     assert len({row.final for row in rows}) > 1
 
 
-@pytest.mark.slow  # six runs with programs of their own
+@pytest.mark.slow
 @pytest.mark.parametrize("updates", [10, 1])  # an episode ends before it diverges, or none does
-def test_a_run_that_diverges_is_a_result(updates, tmp_path, float32):
+def test_a_run_that_diverges_is_a_result(updates, tmp_path, float32, each_traced_once):
     """It is never the best of what is tuned, its rows are NaN, and nothing is settled by it."""
     rates = {"steady": {"policy_rate": 0.1}, "wild": {"policy_rate": 3e38}}
     wild = dataclasses.replace(

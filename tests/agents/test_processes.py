@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from agents.cli import main
 from agents.running import load_run
 from agents.running.checkpoint import read_header
 from agents.running.processes import join
@@ -25,9 +26,14 @@ WORDS = """
 STEPS = 64
 
 
-def begin(out, *words, devices):
-    """Begin a process that trains, on so many devices, in float64 as the tests' own."""
-    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
+def train_alone(out, *words):
+    """Train in the tests' own process, on as many devices as both processes of a job have."""
+    assert main(["train", *WORDS, "--out", str(out), *words, "--devices", "4"]) == 0
+
+
+def begin(out, *words):
+    """Begin a process that trains, on two devices, in float64 as the tests' own."""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
     env = {
         **os.environ,
         "JAX_ENABLE_X64": "1",
@@ -52,7 +58,7 @@ def begin_both(out, *words):
     """Begin two processes of one job, of two devices each, which share in its checkpoints."""
     job = ["--checkpoints", "sharded", "--coordinator", f"localhost:{free_port()}"]
     job += ["--processes", "2", "--process"]
-    return [begin(out, *words, *job, str(number), devices=2) for number in range(2)]
+    return [begin(out, *words, *job, str(number)) for number in range(2)]
 
 
 def ended(processes, seconds=300):
@@ -111,7 +117,7 @@ def test_jax_has_the_barrier_that_is_no_public_part_of_it():
 
 @with_several
 @pytest.mark.slow
-def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state):
+def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state, eight_devices):
     one, two = tmp_path / "one", tmp_path / "two"
     words = ["--seeds", "4", "--steps"]
     first, second = begin_both(two, *words, str(1000 * STEPS))
@@ -127,18 +133,18 @@ def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state):
     words += [str(max(10, iterations(two) + 3) * STEPS)]
     said = ended(begin_both(two, *words, "--resume"))
     assert "100 %" in said[0] and "%" not in said[1], "the first one alone reports"
-    ended([begin(one, *words, "--devices", "4", devices=4)])
+    train_alone(one, *words)
     same_state(load_run(one)[1], load_run(two)[1])
     assert (one / "scalars.csv").read_bytes() == (two / "scalars.csv").read_bytes()
 
 
 @with_several
 @pytest.mark.slow
-def test_environments_split_over_processes_learn_what_one_process_does(tmp_path):
+def test_environments_split_over_processes_learn_what_one_process_does(tmp_path, eight_devices):
     one, two = tmp_path / "one", tmp_path / "two"
     words = ["--seeds", "1", "--steps"]
     ended(begin_both(two, *words, str(10 * STEPS)))
-    ended([begin(one, *words, str(10 * STEPS), "--devices", "4", devices=4)])
+    train_alone(one, *words, str(10 * STEPS))
     expected, found = (read_scalars(folder).metrics for folder in (one, two))
     assert found.keys() == expected.keys()
     for name, values in expected.items():

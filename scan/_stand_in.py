@@ -70,6 +70,9 @@ def _apply(*operands, branches, other, types):
 
 @_stand_in.def_abstract_eval
 def _types(*operands, branches, other, types):
+    if jax.sharding.get_abstract_mesh().explicit_axes:
+        # There how an array is split is a part of its type, which `other` tells.
+        return [x.update(weak_type=False) for x in jax.make_jaxpr(other)(*operands).out_avals]
     return [operands[0].update(shape=s, dtype=d, weak_type=False) for s, d in types]
 
 

@@ -135,7 +135,8 @@ _recurrence.multiple_results = True
 
 @_recurrence.def_impl
 def _apply(*operands, plan):
-    return jax.jit(partial(_recurrence.bind, plan=plan))(*operands)
+    with jax.disable_jit(False):  # or it would come back here for ever
+        return jax.jit(partial(_recurrence.bind, plan=plan))(*operands)
 
 
 @_recurrence.def_abstract_eval

@@ -136,6 +136,14 @@ def test_a_nan_does_not_cross_the_border_of_an_episode():
 
 
 @pytest.mark.slow
+def test_it_is_one_program_where_nothing_is_to_be_compiled(float32):
+    """It was applied by itself there, for ever."""
+    with jax.disable_jit():
+        found = scan.linear(jnp.full(3, 0.5), jnp.ones((3, 3)), method="kernel")
+    np.testing.assert_allclose(found[:, 0], [1, 1.5, 1.75])
+
+
+@pytest.mark.slow
 def test_halves_are_summed_in_float32():
     b = jnp.full((300, 2), 1.0, jnp.bfloat16)
     h = jax.jit(partial(scan.linear, method="kernel"))(jnp.ones(2, jnp.bfloat16), b)

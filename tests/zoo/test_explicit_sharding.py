@@ -3,13 +3,31 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
+import scan
 import zoo
 from tests.zoo import forms
 
 BATCH, TIME = 4, 5
+BEGIN = jax.device_put(np.arange(TIME) == 2)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("mesh"),
+    pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="JAX 0.8's own loops fail there"),
+]
+
+
+@pytest.fixture
+def mesh(eight_devices):
+    """A mesh in use, of as many devices as there are members of a batch."""
+    explicit = (jax.sharding.AxisType.Explicit,)
+    devices = jax.devices()[:BATCH]
+    with jax.set_mesh(jax.make_mesh((BATCH,), ("batch",), explicit, devices=devices)):
+        yield
 
 
 def loss_of(memory):
@@ -27,24 +45,26 @@ def loss_of(memory):
     return jax.value_and_grad(loss, (0, 1)), parameters
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="JAX 0.8's own loops fail there")
 @pytest.mark.parametrize("name", ["rtu", "gru", "elstm", "s6", "shm"])
-def test_gradients_over_a_split_batch_are_those_of_one_device(name, eight_devices):
+def test_gradients_over_a_split_batch_are_those_of_one_device(name):
     memory = zoo.get(name, inputs=3, hidden=4)
     differentiated, parameters = loss_of(memory)
     xs = jax.random.normal(jax.random.key(1), (BATCH, TIME, 3))
-    mesh = jax.make_mesh(
-        (BATCH,),
-        ("batch",),
-        axis_types=(jax.sharding.AxisType.Explicit,),
-        devices=jax.devices()[:BATCH],
-    )
-    split = jax.sharding.NamedSharding(mesh, PartitionSpec("batch"))
-    with jax.set_mesh(mesh):
-        if name != "rtu":  # JAX checks the types where it traces
-            jax.eval_shape(differentiated, parameters, jax.device_put(xs, split))
-            return
-        got = jax.jit(differentiated)(parameters, jax.device_put(xs, split))
+    split = jax.device_put(xs, PartitionSpec("batch"))
+    if name != "rtu":  # JAX checks the types where it traces
+        jax.eval_shape(differentiated, parameters, split)
+        return
+    got = jax.jit(differentiated)(parameters, split)
     assert got[1][1].sharding.spec == PartitionSpec("batch", None, None)
     forms.assert_close(jax.device_get(got), jax.device_get(jax.jit(differentiated)(parameters, xs)))
+
+
+@pytest.mark.parametrize("method", ["auto", "sequential", "associative"])
+@pytest.mark.parametrize("varies", [False, True])
+def test_a_batch_behind_time_may_be_split(method, varies):
+    solve = lambda a, b: scan.linear(a, b, None, BEGIN, method=method)  # noqa: E731
+    differentiated = jax.grad(lambda a, b: jnp.sum(solve(a, b) ** 2), (0, 1))
+    b = jax.device_put(jnp.ones((TIME, BATCH, 3)), PartitionSpec(None, "batch"))
+    a = b if varies else jnp.ones(3)
+    of_a, of_b = jax.eval_shape(differentiated, a, b)
+    assert of_a.shape == a.shape and of_b.sharding.spec == PartitionSpec(None, "batch", None)

@@ -289,7 +289,9 @@ def _inverse(strict):
         # [[A, 0], [C, B]] has the inverse [[A⁻¹, 0], [-B⁻¹ C A⁻¹, B⁻¹]]: as stable as substitution,
         # which goes through the rows one by one.
         half = inverse.shape[1]
-        blocks = strict.reshape(size // (2 * half), 2 * half, size // (2 * half), 2 * half)
+        # One axis at a time: JAX does not split two at once of what is split over devices.
+        rows = strict.reshape(size // (2 * half), 2 * half, size)
+        blocks = rows.reshape(*rows.shape[:2], *rows.shape[:2])
         corner = jnp.einsum("btbs->bts", blocks)[:, half:, :half]
         first, second = inverse[::2], inverse[1::2]
         corner = -_product("btr,brs->bts", second, _product("btr,brs->bts", corner, first))

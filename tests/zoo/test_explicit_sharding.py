@@ -11,7 +11,7 @@ import scan
 import zoo
 from tests.zoo import forms
 
-BATCH, TIME = 4, 5
+BATCH, TIME = 4, 40  # steps enough for chunks
 BEGIN = jax.device_put(np.arange(TIME) == 2)
 
 pytestmark = [
@@ -45,7 +45,7 @@ def loss_of(memory):
     return jax.value_and_grad(loss, (0, 1)), parameters
 
 
-@pytest.mark.parametrize("name", ["rtu", "gru", "elstm", "s6", "shm"])
+@pytest.mark.parametrize("name", ["rtu", "gru", "elstm", "s6", "shm", "deltanet"])
 def test_gradients_over_a_split_batch_are_those_of_one_device(name):
     memory = zoo.get(name, inputs=3, hidden=4)
     differentiated, parameters = loss_of(memory)

@@ -177,7 +177,10 @@ def test_clip_and_entropy_fall_linearly_with_the_rate():
         [now(jnp.int32(i), 0.3, 0.1) for i in range(4)], [0.3, 0.2, 0.1, 0.1]
     )
     assert now(jnp.int32(9), 0.3, None) == 0.3
-    _, reports = iterations(dataclasses.replace(ppo, learning_rate=0.02, epochs=1), 3)
+    states, reports = iterations(dataclasses.replace(ppo, learning_rate=0.02, epochs=1), 3)
+    weights = [np.asarray(state.learner.network.features.encoder.linear.w) for state in states]
+    moves = [np.abs(b - a).max() for a, b in itertools.pairwise(weights)]
+    assert moves[0] > 0.01 and 0 < moves[1] < 0.016 and moves[2] == 0
     for report, expected in zip(reports, (0.4, 0.25, 0.1), strict=True):
         m = {name: float(value) for name, value in report.metrics.items()}
         found = (m["policy_loss"] + 0.5 * m["value_loss"] - m["loss"]) / m["entropy"]
@@ -267,15 +270,6 @@ def test_actions_of_other_kinds(env, options):
     _, reports = iterations(ppo, 1)
     assert float(reports[0].metrics["ratio_error"]) < 1e-10
     assert np.isfinite(float(reports[0].metrics["loss"]))
-
-
-@pytest.mark.slow
-def test_the_learning_rate_falls_to_zero():
-    ppo = small(Tape(4, 100), anneal_steps=32, learning_rate=0.1)
-    states, _ = iterations(ppo, 3)
-    weights = [np.asarray(state.learner.network.features.encoder.linear.w) for state in states]
-    moves = [np.abs(b - a).max() for a, b in itertools.pairwise(weights)]
-    assert moves[0] > 0.05 and 0 < moves[1] < 0.08 and moves[2] == 0
 
 
 @pytest.mark.slow

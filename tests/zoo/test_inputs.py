@@ -62,7 +62,11 @@ def test_whole_numbers_and_booleans_are_as_good_as_floats(name):
 @pytest.mark.parametrize("name", slow_but(FEW, zoo.names()))
 def test_inputs_of_a_higher_precision_change_no_dtype(name, float32):
     """A cast of the cell is all of mixed precision: inputs may stay in float32."""
-    memory = cast(zoo.get(name, inputs=3, hidden=4, key=KEY), jnp.bfloat16)
+    memory = zoo.get(name, inputs=3, hidden=4, key=KEY)
+    assert all(
+        np.isfinite(leaf).all() for leaf in jax.tree.leaves(eqx.filter(memory, eqx.is_array))
+    )
+    memory = cast(memory, jnp.bfloat16)
     state = memory.init_state()
     x = jax.ShapeDtypeStruct((3,), jnp.float32)
     end, y = eqx.filter_eval_shape(memory.step, state, x)

@@ -77,7 +77,8 @@ def _deep(names, **options):
         blocks = []
         for name, layer_key in zip(names, jax.random.split(key, len(names)), strict=True):
             cell_key, block_key = jax.random.split(layer_key)
-            cell = zoo.get(name, inputs=inputs, hidden=hidden, key=cell_key, **options)
+            own = {"window": 3} if name == "transformer" else {}  # shorter than the sequences
+            cell = zoo.get(name, inputs=inputs, hidden=hidden, key=cell_key, **own, **options)
             blocks.append(zoo.Block(cell, key=block_key))
         return zoo.Stack(blocks, credit="exact")
 

@@ -135,6 +135,14 @@ def test_float32(case):
         assert all(x.dtype in kinds for x in jax.tree.leaves(state))
 
 
+def _in_32_bits(leaf):
+    kinds = {"f": np.float32, "c": np.complex64, "i": np.int32}
+    if not eqx.is_array(leaf):
+        return leaf
+    leaf = np.asarray(leaf)
+    return leaf.astype(kinds.get(leaf.dtype.kind, leaf.dtype))
+
+
 @pytest.mark.slow
 @for_each(DISTINCT)
 def test_a_hundred_thousand_steps(case, float32):
@@ -143,9 +151,11 @@ def test_a_hundred_thousand_steps(case, float32):
     noise = np.random.default_rng(0).normal(size=(time, forms.INPUTS)).astype(np.float32)
     scales = np.array([1, 1e6, 0], np.float32)
 
-    @jax.jit
-    def run(noise, scale):
-        memory = case.build(forms.INPUTS, forms.HIDDEN, key=jax.random.key(1))
+    with jax.enable_x64(True):  # it is kept for other tests
+        memory = jax.tree.map(_in_32_bits, forms.built(case)[0])
+
+    @eqx.filter_jit
+    def run(memory, noise, scale):
         xs, state = noise * scale, memory.init_state()
         end, ys = memory.scan(state, xs)
         stepped = end
@@ -153,7 +163,8 @@ def test_a_hundred_thousand_steps(case, float32):
             stepped, _ = jax.lax.scan(lambda h, x: memory.step(h, x), state, xs)
         return end, stepped, jnp.max(jnp.abs(ys)), ys[-1]
 
-    ends, stepped, largest, last = jax.vmap(run, (None, 0))(noise, scales)
+    of_all = eqx.filter_vmap(run, in_axes=(None, None, 0))
+    ends, stepped, largest, last = of_all(memory, noise, scales)
     for leaf in jax.tree.leaves(((ends, stepped), largest, last)):
         assert leaf.dtype in (jnp.float32, jnp.complex64, jnp.int32)
         assert np.all(np.isfinite(leaf))

@@ -1,4 +1,4 @@
-"""What tests of agents share: programs that are compiled once, and interrupted runs."""
+"""What tests of agents share: programs that are traced once, and interrupted runs."""
 
 import contextlib
 import functools
@@ -11,29 +11,10 @@ import jax
 import numpy as np
 import pytest
 from filelock import FileLock
-from jax.experimental.compilation_cache import compilation_cache
 
 from agents.cli import main
 from agents.running.scalars import ScalarLog
 from tests.agents.tasks import SMALL_TRAINING, steered_t_maze_has_a_name
-
-
-@pytest.fixture(scope="package", autouse=True)
-def compiled_once(tmp_path_factory):
-    """What several runs compile is kept in a folder: by `JAX_COMPILATION_CACHE_DIR`, or here."""
-    settings = {
-        "jax_compilation_cache_dir": jax.config.jax_compilation_cache_dir
-        or str(tmp_path_factory.mktemp("compiled")),
-        "jax_persistent_cache_min_compile_time_secs": 0.1,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
 
 
 @contextlib.contextmanager

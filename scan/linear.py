@@ -78,6 +78,7 @@ def linear(
     if method == "kernel" and dtype.name not in kernel.TYPES:
         allowed = ", ".join(kernel.TYPES)
         raise ValueError(f"`method` (='kernel') takes {allowed}; the dtype of `b` is {dtype.name}.")
+    # Zeros like `b`, which are split over devices as it is.
     h0 = jnp.zeros_like(b[0], dtype) if h0 is None else jnp.asarray(h0, dtype)
     _check_broadcast("h0", h0.shape, features)
     h0 = jnp.broadcast_to(h0, features)

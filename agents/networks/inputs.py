@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 import scan
 from agents.networks.spaces import by_content, encode
+from zoo.parts.checks import check_shapes
 
 
 class Inputs(eqx.Module):
@@ -38,11 +39,8 @@ def beginning(inputs: Inputs, begin: Any) -> Inputs:
     """
     if begin is None or begin is False:
         return inputs
-    begin, wanted = scan.check_begin(begin), jnp.shape(inputs.begin)
-    if begin.shape != wanted:
-        raise ValueError(
-            f"`begin` (shape {begin.shape}) must have the shape {wanted}, as `inputs.begin` has."
-        )
+    begin = scan.check_begin(begin)
+    check_shapes(jnp.shape(inputs.begin), "`inputs.begin`", begin=begin)
     return eqx.tree_at(lambda i: i.begin, inputs, inputs.begin | begin)
 
 

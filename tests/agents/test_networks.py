@@ -245,7 +245,7 @@ def test_borders_of_another_shape_are_refused(separate, unhooked):
     ):
         own = given.begin.shape
         for shape in {(), (1,), (4, 1), (5,)} - {own}:
-            message = f"`begin` (shape {shape}) must have the shape {own}, as `inputs.begin` has."
+            message = f"`begin` (shape {shape}) must have the shape of `inputs.begin`, {own}."
             with pytest.raises(ValueError, match=re.escape(message)):
                 form(carry, given, np.ones(shape, bool))
         with pytest.raises(TypeError, match=r"`begin` \(='x'\) must be a boolean array"):

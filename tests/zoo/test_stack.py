@@ -70,15 +70,15 @@ def test_what_is_lost_below_is_small():
     assert max(cosines) < 1 - 1e-9  # it is an approximation: the documentation says so
 
 
-def _deep(names, **options):
+def _deep(names):
     """A stack with exact credit of one cell of each name."""
 
     def build(inputs, hidden, *, key):
         blocks = []
         for name, layer_key in zip(names, jax.random.split(key, len(names)), strict=True):
             cell_key, block_key = jax.random.split(layer_key)
-            own = {"window": 3} if name == "transformer" else {}  # shorter than the sequences
-            cell = zoo.get(name, inputs=inputs, hidden=hidden, key=cell_key, **own, **options)
+            options = {"window": 3} if name == "transformer" else {}  # shorter than the sequences
+            cell = zoo.get(name, inputs=inputs, hidden=hidden, key=cell_key, **options)
             blocks.append(zoo.Block(cell, key=block_key))
         return zoo.Stack(blocks, credit="exact")
 

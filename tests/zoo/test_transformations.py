@@ -10,7 +10,7 @@ from tests.cases import DISTINCT, FEWER, KINDS, RULED, for_each
 from tests.zoo import forms
 from tests.zoo.examples import ComplexParameter
 from tests.zoo.forms import TIME, assert_close
-from zoo.proofs.promises import changed
+from zoo.proofs.promises import cast, changed
 
 every_kind = for_each(KINDS, quick=FEWER)
 # Cells all go through `rtrl.segment`, of which the same is tested.
@@ -117,15 +117,9 @@ def test_float32(case):
     """Dtypes stay what they are, and results agree with float64 to what float32 allows."""
     memory, carry, xs, weights = forms.problem(case, 1)
     begin = np.arange(TIME) == 3
-
-    def single(tree):
-        cast = {np.dtype("float64"): np.float32, np.dtype("complex128"): np.complex64}
-        return jax.tree.map(lambda x: x.astype(cast.get(x.dtype, x.dtype)), tree)
-
-    arrays, rest = eqx.partition(memory, eqx.is_inexact_array)
-    small = (eqx.combine(single(arrays), rest), single(carry), single(xs[:4]))
+    *small, small_weights = cast((memory, carry, xs[:4], weights[:4]), np.float32)
     expected = forms.segment(memory, carry, xs[:4], begin[:4], weights[:4])
-    got = forms.segment(*small, begin[:4], single(weights[:4]))
+    got = forms.segment(*small, begin[:4], small_weights)
     for g, e in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         assert g.dtype == e.dtype == jnp.int32 or g.dtype.itemsize * 2 == e.dtype.itemsize
     assert_close(got, expected, 1e-4)
@@ -133,14 +127,6 @@ def test_float32(case):
         assert all(x.dtype.itemsize in (4, 8) for x in jax.tree.leaves(state))
         kinds = (jnp.float32, jnp.complex64, jnp.int32)
         assert all(x.dtype in kinds for x in jax.tree.leaves(state))
-
-
-def _in_32_bits(leaf):
-    kinds = {"f": np.float32, "c": np.complex64, "i": np.int32}
-    if not eqx.is_array(leaf):
-        return leaf
-    leaf = np.asarray(leaf)
-    return leaf.astype(kinds.get(leaf.dtype.kind, leaf.dtype))
 
 
 @pytest.mark.slow
@@ -152,7 +138,8 @@ def test_a_hundred_thousand_steps(case, float32):
     scales = np.array([1, 1e6, 0], np.float32)
 
     with jax.enable_x64(True):  # it is kept for other tests
-        memory = jax.tree.map(_in_32_bits, forms.built(case)[0])
+        memory = forms.built(case)[0]
+    memory = cast(memory, np.float32)
 
     @eqx.filter_jit
     def run(memory, noise, scale):

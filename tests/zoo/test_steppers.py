@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.cases import DISTINCT, CellCase, for_each
+from tests.cases import DISTINCT, CellCase, for_each, slow_but
 from tests.zoo.forms import assert_close
 
 INPUTS, HIDDEN, TIME = 3, 4, 12
@@ -59,6 +59,29 @@ def test_steps_on_a_cache_are_the_memorys(case):
             finite = lambda tree: jax.tree.map(np.isfinite, tree)  # noqa: E731
             assert eqx.tree_equal(finite(got), finite(expected))
             assert_close(*(jax.tree.map(np.nan_to_num, tree) for tree in (got, expected)))
+
+
+@pytest.mark.parametrize("name", slow_but(["transformer"], ["transformer", "gtrxl"]))
+def test_an_embedding_that_overflows_taints_what_sees_it_only(name):
+    """An input that is finite is no token that the state tells apart."""
+
+    @jax.jit
+    def outputs(xs):
+        memory = zoo.get(name, hidden=4, inputs=INPUTS, window=3, key=jax.random.key(0))
+        ones = jnp.ones_like(memory.embed.weight)
+        memory = eqx.tree_at(lambda m: m.embed.weight, memory, ones)
+        stepper, state = memory.stepper(), memory.init_state()
+        scanned = memory.scan(state, xs, begin)[1]
+        stepped = _steps(stepper.step, stepper.init_cache(), xs, begin)[1]
+        return scanned, _steps(memory.step, state, xs, begin)[1], stepped
+
+    begin = jnp.isin(jnp.arange(9), jnp.array([0, 4]))
+    xs = jax.random.normal(jax.random.key(2), (9, INPUTS), jnp.float64)
+    large = outputs(xs.at[jnp.array([1, 5])].set(jnp.finfo(xs.dtype).max))
+    for got, expected in zip(large, outputs(xs), strict=True):
+        hurt = np.isin(np.arange(9), [1, 2, 3, 5, 6, 7])
+        assert np.isnan(got[hurt]).all()
+        assert_close(got[~hurt], expected[~hurt])
 
 
 def test_those_that_keep_something_have_a_row():

@@ -18,7 +18,8 @@ def attention(
 
     The weights of a head are `softmax(q · k / √size + bias)`. They are computed in blocks of the
     window, each with the keys of its own block and of the one before: time × window, not
-    time × time.
+    time × time. A token whose keys or values are not finite makes NaN of what sees it, and leaves
+    all else as it is.
 
     **Arguments:**
 
@@ -33,6 +34,7 @@ def attention(
     """
     (length, heads, size), window = q.shape, bias.shape[-1]
     blocks = -(-length // window)
+    k, v, harm = _harmless(k, v, token_axis=0)
 
     def in_blocks(x):
         padded = jnp.pad(x, ((0, blocks * window - length), *((0, 0),) * (x.ndim - 1)))
@@ -49,7 +51,8 @@ def attention(
     row, lag = jnp.arange(window)[:, None], jnp.clip(lag, 0, window - 1)
     by_lag = bias[None, :, lag] if bias.ndim == 2 else _of_queries(in_blocks(bias), row, lag)
     products = jnp.einsum("bqhd,bkhd->bhqk", in_blocks(q), with_block_before(k))
-    logits = jnp.where(allowed[:, None], products * size**-0.5 + by_lag, -jnp.inf)
+    harm = with_block_before(harm)[:, None, None]
+    logits = jnp.where(allowed[:, None], products * size**-0.5 + by_lag + harm, -jnp.inf)
     weights = jax.nn.softmax(logits, -1)
     mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, with_block_before(v))
     return mixed.reshape(blocks * window, heads * size)[:length]
@@ -77,9 +80,23 @@ def attention_of_last(
 
     The values' mean, heads side by side.
     """
-    logits = jnp.einsum("hd,hkd->hk", q, k) * q.shape[-1] ** -0.5 + bias[:, lag]
+    k, v, harm = _harmless(k, v, token_axis=1)
+    logits = jnp.einsum("hd,hkd->hk", q, k) * q.shape[-1] ** -0.5 + bias[:, lag] + harm[None]
     weights = jax.nn.softmax(jnp.where((lag <= age)[None], logits, -jnp.inf), -1)
     return jnp.einsum("hk,hkd->hd", weights, v).reshape(-1)
+
+
+def _harmless(k, v, token_axis):
+    """Keys and values of finite tokens, zeros for others, and NaN for the logits of those.
+
+    A weight of zero, as for tokens of an earlier episode, makes NaN of what is not finite. A finite
+    input can become so: an embedding may overflow.
+    """
+    finite = jnp.isfinite(k) & jnp.isfinite(v)
+    others = tuple(axis for axis in range(3) if axis != token_axis)
+    kept = jnp.all(finite, others, keepdims=True)
+    k, v = (jnp.where(kept, x, 0) for x in (k, v))
+    return k, v, jnp.where(kept.reshape(-1), 0, jnp.nan).astype(k.dtype)
 
 
 def _of_queries(bias, row, lag):

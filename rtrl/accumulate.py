@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import scan
 from rtrl.rows import looked_up
+from scan.precision import at_least_single
 
 
 def accumulate(
@@ -94,7 +95,7 @@ def accumulate(
     # The totals need their dtypes before the first step: a carry must not change its type. In half
     # precision a sum of many would stop growing.
     parameters = eqx.filter(cell, eqx.is_inexact_array)
-    zero = lambda p: jnp.zeros(p.shape, jnp.promote_types(p.dtype, jnp.float32))  # noqa: E731
+    zero = lambda p: jnp.zeros(p.shape, at_least_single(p.dtype))  # noqa: E731
     shape, _ = eqx.filter_eval_shape(
         segment_loss, cell, carry, *jax.tree.map(lambda x: x[0], pieces)
     )

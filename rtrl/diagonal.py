@@ -21,6 +21,7 @@ from rtrl._planar import (
 from rtrl._planar import zeros as zero_trace
 from rtrl.structure import AbstractStructure
 from scan.counts import check_counts
+from scan.precision import promoted
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Diagonal(AbstractStructure):
 
         def zeros_of(component):
             return jax.tree.map(
-                lambda leaf: zero_trace(leaf.shape, jnp.result_type(leaf, component)), parameters
+                lambda leaf: zero_trace(leaf.shape, promoted(leaf, component)), parameters
             )
 
         return tuple(zeros_of(component) for component in components)

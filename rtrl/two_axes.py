@@ -21,7 +21,7 @@ from rtrl._planar import (
 from rtrl._planar import zeros as zero_trace
 from rtrl.structure import AbstractStructure
 from scan.counts import check_counts
-from scan.precision import EXACTLY
+from scan.precision import EXACTLY, promoted
 
 
 class Axes(eqx.Module):
@@ -80,16 +80,14 @@ class TwoAxes(AbstractStructure):
         self._check(parameters.columns, tuple(groups))
 
         def of(leaf, other):
-            dtype, units = jnp.result_type(leaf, matrix), len(groups) + 1
+            dtype, units = promoted(leaf, matrix), len(groups) + 1
             if self.compressed:
                 return zero_trace((other, *groups, *leaf.shape[units:]), dtype)
             return zero_trace((other, *leaf.shape), dtype)
 
         return (
             Axes(
-                jax.tree.map(
-                    lambda p: zero_trace(p.shape, jnp.result_type(p, matrix)), parameters.both
-                ),
+                jax.tree.map(lambda p: zero_trace(p.shape, promoted(p, matrix)), parameters.both),
                 jax.tree.map(lambda p: of(p, columns), parameters.rows),
                 jax.tree.map(lambda p: of(p, rows), parameters.columns),
             ),

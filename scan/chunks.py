@@ -20,7 +20,7 @@ from scan._checks import check_begin, check_steps
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.counts import check_counts
-from scan.precision import EXACTLY
+from scan.precision import EXACTLY, at_least_single
 
 _product = partial(jnp.einsum, precision=EXACTLY)
 
@@ -224,7 +224,7 @@ def _chunk(state, inputs):
 
 def _summed_in(log_decay: Array) -> Any:
     """The type to add decays up in: in half precision a strong one would hide those behind it."""
-    return jnp.promote_types(log_decay.dtype, jnp.float32)
+    return at_least_single(log_decay.dtype)
 
 
 @jax.custom_jvp

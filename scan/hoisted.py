@@ -77,7 +77,7 @@ def ahead(
     A product for all steps fills a chip that a product for one leaves idle, and steps that are
     elementwise without it can be compiled several into one. On a CPU it does not pay: what is read
     again at every step has left the cache. A product of more than eight times the state's
-    size stays in the loop.
+    size stays in the loop, and one that needs an array larger than that and the inputs.
 
     **Arguments:**
 
@@ -100,7 +100,7 @@ def ahead(
     once, moving = parted(program.eqns, traced.of_state + traced.of_x)
     of_inputs, _ = parted(moving, traced.of_state)
     largest = _GATES * sum(v.aval.size for v in traced.of_state)
-    products = _up_to_products(of_inputs, largest)
+    products = _up_to_products(of_inputs, largest, sum(v.aval.size for v in traced.of_x))
     every = [e for e in moving if not any(e is made for made in products)]
     ready = {*traced.of_x, *(v for e in products for v in e.outvars)}
     # A loop without any inputs would have no number of steps.
@@ -174,13 +174,19 @@ def _step_of(traced: _Traced, equations: list, of_x: list, values: dict) -> Step
     return step
 
 
-def _up_to_products(equations: list, largest: int) -> list:
+def _up_to_products(equations: list, largest: int, inputs: int) -> list:
     """The products of matrices among some equations that are not too large, and those that they
-    need."""
+    need, unless one of these is larger than that and than the inputs."""
+    excluded, products = set(), set()
+    for equation in equations:
+        size = sum(v.aval.size for v in equation.outvars)
+        if size > max(largest, inputs) or not excluded.isdisjoint(inputs_of([equation])):
+            excluded |= set(equation.outvars)
+        elif size <= largest and _is_product(equation):
+            products |= set(equation.outvars)
     needed, found = set(), []
     for equation in reversed(equations):
-        fits = sum(v.aval.size for v in equation.outvars) <= largest
-        if (fits and _is_product(equation)) or not needed.isdisjoint(equation.outvars):
+        if not (needed | products).isdisjoint(equation.outvars):
             needed |= set(inputs_of([equation]))
             found.append(equation)
     return found[::-1]

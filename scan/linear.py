@@ -13,6 +13,7 @@ from scan._stand_in import stand_in
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.methods import kernel, loop, tree
+from scan.precision import promoted
 from scan.trees import broadcasts
 
 
@@ -72,7 +73,7 @@ def linear(
         raise ValueError(f"`b` (shape {b.shape}) must have a time axis of at least one step.")
     features = b.shape[1:]
     _check_broadcast("a", a.shape, b.shape if a.ndim == b.ndim else features)
-    dtype = jnp.result_type(a, b) if h0 is None else jnp.result_type(a, b, h0)
+    dtype = promoted(a, b) if h0 is None else promoted(a, b, h0)
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise ValueError(f"`b` (dtype {b.dtype}) must be real or complex floating point.")
     if method == "kernel" and dtype.name not in kernel.TYPES:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from scan.methods._broadcasting import sum_to
+from scan.precision import at_least_single
 
 
 def solve(a, b, h0, begin, *, reverse: bool):
@@ -65,7 +66,7 @@ def adjoint(a, h, h0, begin, cotangent, *, reverse: bool):
     zeros = jnp.zeros_like(h0)
     inputs = (jnp.arange(last + 1), cotangent, a if varies else None, begin)
     # Halves stop growing at some hundreds of steps.
-    total = jnp.zeros_like(h0, jnp.promote_types(h0.dtype, jnp.float32))
+    total = jnp.zeros_like(h0, at_least_single(h0.dtype))
     start = (zeros, None if varies or h is None else total)
     (d_h0, d_a), (d_b, d_a_varying) = jax.lax.scan(step, start, inputs, reverse=not reverse)
     if h is None:

@@ -29,13 +29,13 @@ def adjoint(a, h, h0, begin, cotangent, *, reverse: bool):
     constant = a.ndim < cotangent.ndim
     varying = jnp.broadcast_to(a[None], (len(cotangent), *a.shape)) if constant else a
     # g_t = cotangent_t + a_{t+1} g_{t+1}: the factor and the border sit one step later. The factor
-    # that moves in at the end meets a state of zeros, so any finite one will do.
+    # that moves in at the end meets a state of zeros: any finite one would do.
     last = slice(0, 1) if reverse else slice(-1, None)
     later = None
     if begin is not None:
         later = _shift(begin, jnp.zeros_like(begin[last]), not reverse)
     g = solve(
-        _shift(varying, varying[last], not reverse),
+        _shift(varying, jnp.zeros_like(varying[last]), not reverse),
         cotangent,
         jnp.zeros_like(h0),
         later,

@@ -108,6 +108,18 @@ def test_what_is_made_ahead_is_products_and_what_they_need():
     assert "sin" not in str(loop)
 
 
+@pytest.mark.parametrize(("width", "made"), [(32, (4, 4)), (33, (4, 3))])
+def test_a_product_that_needs_a_large_array_stays_in_the_loop(width, made):
+    """Larger than eight times the state and than the inputs: it would fill the memory."""
+
+    def update(p, h, x):
+        return jnp.tanh(h + p[1] @ jnp.tanh(p[0] @ x))
+
+    parameters = jnp.ones((width, 3)), jnp.ones((4, width))
+    _, drives = scan.ahead(update, parameters, jnp.zeros(4), jnp.ones((4, 3)))
+    assert [d.shape for d in drives] == [made]
+
+
 def test_a_step_without_inputs_has_their_number_of_steps():
     step, drives = scan.ahead(
         lambda p, h, x: p * h, jnp.full(2, 0.5), jnp.ones(2), jnp.ones((3, 1))

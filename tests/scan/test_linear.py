@@ -129,6 +129,14 @@ def test_a_nan_does_not_survive_a_reset(method):
     assert jnp.all(jnp.isfinite(d_a[5:]))
 
 
+@pytest.mark.quick_rows(2)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_infinite_factor_spoils_gradients_of_what_came_before_it_only(method):
+    a, b, h0, _, _ = case(1, 9, (2,), False, True)
+    last = lambda b: jnp.sum(scan.linear(a.at[8].set(jnp.inf), b, h0, method=method)[8])  # noqa: E731
+    np.testing.assert_array_equal(jax.jit(jax.grad(last))(b)[8], 1)
+
+
 @pytest.mark.parametrize("method", ["sequential", "associative"])
 def test_the_gradient_of_a_constant_grows_in_half_precision_too(method):
     b = jnp.ones((2000, 2), jnp.bfloat16)

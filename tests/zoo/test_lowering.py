@@ -21,7 +21,10 @@ def lowered_for_cuda(function, *arguments):
 
 @for_each(DISTINCT, quick=["rtu"])
 def test_the_four_forms_and_their_gradients(case, float32):
+    """Also where JAX is told to promote no dtype by itself."""
+
     @eqx.filter_eval_shape
+    @jax.numpy_dtype_promotion("strict")
     def shapes():
         memory = case.build(forms.INPUTS, forms.HIDDEN, key=jax.random.key(0))
         return memory, (memory.init_state(), memory.rtrl_init())
@@ -34,12 +37,13 @@ def test_the_four_forms_and_their_gradients(case, float32):
 
     def loss(parameters, carry, xs, begin):
         memory = eqx.combine(parameters, rest)
-        out = (
-            memory.step(carry[0], xs[0], begin[0]),
-            memory.scan(carry[0], xs, begin),
-            memory.rtrl_step(carry, xs[0], begin[0]),
-            memory.rtrl_scan(carry, xs, begin),
-        )
+        with jax.numpy_dtype_promotion("strict"):
+            out = (
+                memory.step(carry[0], xs[0], begin[0]),
+                memory.scan(carry[0], xs, begin),
+                memory.rtrl_step(carry, xs[0], begin[0]),
+                memory.rtrl_scan(carry, xs, begin),
+            )
         return forms.of_state(out) + 0.0
 
     xs, begin = jnp.ones((4, forms.INPUTS)), jnp.zeros(4, bool)

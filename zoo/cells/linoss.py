@@ -80,8 +80,10 @@ class LinOSS(AbstractTimeInvariantCell):
     def matrices(self) -> tuple[Complex[Array, " hidden"], Complex[Array, "hidden inputs"]]:
         """`λ` and the complex input matrix."""
         eigenvalue, c, drive = self._eigen()
-        factor = (1 + c * jax.nn.sigmoid(self.step_logit)) * drive
-        return eigenvalue, factor[:, None] * self.b
+        step, drive, b = (
+            x.astype(c.dtype) for x in (jax.nn.sigmoid(self.step_logit), drive, self.b)
+        )
+        return eigenvalue, ((1 + c * step) * drive)[:, None] * b
 
     def readout(
         self, state: Complex[Array, " hidden"], x: Float[Array, " inputs"]

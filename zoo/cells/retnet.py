@@ -71,10 +71,11 @@ class RetNet(AbstractTwoAxisCell):
         k_real, k_imag = (scale * jnp.einsum("hki,ti->thk", w, xs) for w in (real, imaginary))
         v = jnp.einsum("hvi,ti->thv", parameters.columns, xs)[:, :, None, :]
         drive = to_complex(k_real[..., None] * v, k_imag[..., None] * v)
-        gamma = 1 - 2.0 ** (-5 - jnp.arange(heads))
+        gamma = 1 - 2.0 ** (-5 - jnp.arange(heads, dtype=float))
         theta = 10000.0 ** (-jnp.arange(keys) / keys)
-        a = (gamma[:, None] * jnp.exp(1j * theta)[None])[..., None]
-        return a.astype(drive.dtype), drive
+        turn = to_complex(jnp.cos(theta), jnp.sin(theta))[None]
+        a = gamma[:, None].astype(turn.dtype) * turn
+        return a[..., None].astype(drive.dtype), drive
 
     def readout(
         self, state: Complex[Array, "heads keys values"], x: Float[Array, " inputs"]

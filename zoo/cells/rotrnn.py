@@ -12,7 +12,7 @@ import scan
 from zoo.kinds import AbstractTimeInvariantCell
 from zoo.kinds.time_invariant import drive
 from zoo.memory import AbstractStepper, Begin, State
-from zoo.parts import Linear, check_sizes, to_complex
+from zoo.parts import Linear, check_sizes, to_complex, widened
 from zoo.registry import register
 
 
@@ -102,7 +102,7 @@ class RotRNN(AbstractTimeInvariantCell):
 
     def _orthogonal(self) -> Float[Array, "size size"]:
         # Solving, which the exponential does, is not there in half precision.
-        skew = (self.basis - self.basis.T).astype(jnp.promote_types(self.basis.dtype, jnp.float32))
+        skew = widened(self.basis - self.basis.T)
         return jax.scipy.linalg.expm(skew)
 
 

@@ -63,7 +63,7 @@ class S4D(AbstractTwoAxisCell):
         - `step_min`, `step_max`: log Δ starts uniform between their logarithms.
         """
         check_sizes(inputs=inputs, hidden=hidden, states=states)
-        n = jnp.arange(states) * 1.0
+        n = jnp.arange(states, dtype=float)
         frequencies = {
             "lin": math.pi * n,
             "inv": 2 * states / math.pi * (2 * states / (2 * n + 1) - 1),
@@ -92,7 +92,7 @@ class S4D(AbstractTwoAxisCell):
     def coefficients(self, parameters: rtrl.Axes, xs: Array) -> tuple[Array, Array]:
         """`(Ā, B̄ ⊙ W x)`."""
         a, b = parameters.both
-        return a, b[None] * (xs @ parameters.rows.T)[:, :, None]
+        return a, b[None] * (xs @ parameters.rows.T)[:, :, None].astype(b.dtype)
 
     def readout(
         self, state: Complex[Array, "hidden states"], x: Float[Array, " inputs"]

@@ -74,9 +74,10 @@ class S5(AbstractTimeInvariantCell):
         self.frequency = jnp.asarray(np.imag(eigenvalues))
         self.step_log = time_constants(keys[0], hidden, step_min=step_min, step_max=step_max)
         b = jax.random.normal(keys[1], (2 * hidden, inputs)) / math.sqrt(inputs)
-        b = jnp.asarray(vectors.conj().T) @ b
+        vectors = jnp.asarray(vectors)
+        b = vectors.conj().T @ b.astype(vectors.dtype)
         c = jax.random.normal(keys[2], (outputs, 2 * hidden)) / math.sqrt(2 * hidden)
-        c = c @ jnp.asarray(vectors)
+        c = c.astype(vectors.dtype) @ vectors
         self.b_real, self.b_imag = b.real, b.imag
         self.c_real, self.c_imag = c.real, c.imag
         self.d = jax.random.normal(keys[3], (outputs,)) if outputs == inputs else None

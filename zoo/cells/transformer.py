@@ -26,7 +26,7 @@ class _Layer(AbstractAttentiveLayer):
         self.attention_norm = eqx.nn.LayerNorm(width)
         self.queries_keys_values = Linear(width, 3 * width, key=keys[0])
         slopes = 2.0 ** (-8.0 * jnp.arange(1, heads + 1, dtype=float) / heads)
-        self.bias = -slopes[:, None] * jnp.arange(window)[None]
+        self.bias = -slopes[:, None] * jnp.arange(window, dtype=float)[None]
         self.mix = Linear(width, width, key=keys[1])
         self.network_norm = eqx.nn.LayerNorm(width)
         self.up = Linear(width, 4 * width, key=keys[2])

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool
 
 import rtrl
 import scan
+from scan.precision import promoted
 from zoo.cell import AbstractCell
 from zoo.memory import State
 from zoo.parts import real_dtype
@@ -25,7 +26,7 @@ class AbstractLinearCell(AbstractCell):
     def init_state(self) -> State:
         x = jax.ShapeDtypeStruct((self.inputs,), real_dtype(self))
         a, b = jax.eval_shape(lambda x: self.coefficients(x), x)
-        return jnp.zeros(jnp.broadcast_shapes(a.shape, b.shape), jnp.result_type(a, b))
+        return jnp.zeros(jnp.broadcast_shapes(a.shape, b.shape), promoted(a, b))
 
     def __check_init__(self):
         # The scan resets to zeros. Inside of a traced program there are no values to look at.
@@ -51,7 +52,7 @@ class AbstractLinearCell(AbstractCell):
 
     def update(self, state: State, x: Array) -> State:
         a, b = self.coefficients(x)
-        return a * state + b
+        return a.astype(state.dtype) * state + b.astype(state.dtype)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

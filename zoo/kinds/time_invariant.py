@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Inexact
 
 import rtrl
 import scan
+from scan.precision import promoted
 from zoo.cell import AbstractCell
 from zoo.memory import State
 
@@ -31,7 +32,7 @@ class AbstractTimeInvariantCell(AbstractCell):
 
     def init_state(self) -> State:
         a, m = jax.eval_shape(self.matrices)
-        return jnp.zeros(a.shape, jnp.result_type(a, m))
+        return jnp.zeros(a.shape, promoted(a, m))
 
     def coefficients(self, x: Array) -> tuple[Array, Array]:
         """`(a, b)` of `h_t = a ⊙ h_{t-1} + b`.
@@ -49,7 +50,7 @@ class AbstractTimeInvariantCell(AbstractCell):
 
     def update(self, state: State, x: Array) -> State:
         a, b = self.coefficients(x)
-        return a * state + b
+        return a.astype(state.dtype) * state + b.astype(state.dtype)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool
 
 import rtrl
 import scan
+from scan.precision import promoted
 from zoo.cell import AbstractCell
 from zoo.memory import State
 from zoo.parts import real_dtype
@@ -23,7 +24,7 @@ class AbstractTwoAxisCell(AbstractCell):
     def init_state(self) -> State:
         xs = jax.ShapeDtypeStruct((1, self.inputs), real_dtype(self))
         a, b = jax.eval_shape(lambda x: self.coefficients(self.recurrence_parameters(), x), xs)
-        return jnp.zeros(b.shape[1:], jnp.result_type(a, b))
+        return jnp.zeros(b.shape[1:], promoted(a, b))
 
     @abstractmethod
     def recurrence_parameters(self) -> rtrl.Axes:
@@ -51,7 +52,8 @@ class AbstractTwoAxisCell(AbstractCell):
 
     def update(self, state: State, x: Array) -> State:
         a, b = self.coefficients(self.recurrence_parameters(), x[None])
-        return (a[0] if a.ndim == b.ndim else a) * state + b[0]
+        a = (a[0] if a.ndim == b.ndim else a).astype(state.dtype)
+        return a * state + b[0].astype(state.dtype)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:

@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from scan.precision import promoted
+
 
 def discretize(rule: str, a: Array, step: Array) -> tuple[Array, Array]:
     """A continuous system `dh/dt = a h + b x` in discrete time, `h' = ā h + f b x`.
@@ -21,6 +23,8 @@ def discretize(rule: str, a: Array, step: Array) -> tuple[Array, Array]:
 
     `ValueError` for another rule.
     """
+    dtype = promoted(a, step)
+    a, step = a.astype(dtype), step.astype(dtype)
     if rule == "zoh":
         # (exp(a Δ) - 1) / a by expm1: small steps would cancel.
         return jnp.exp(a * step), jnp.expm1(a * step) / a

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from scan.precision import at_least_single
+
 
 def real_dtype(module: eqx.Module) -> Any:
     """The real dtype of a module's parameters, or JAX's float where it has none: inputs are real
@@ -17,10 +19,10 @@ def real_dtype(module: eqx.Module) -> Any:
 
 def widened(x: Array) -> Array:
     """Return the same numbers in 32 bits at least."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    return x.astype(at_least_single(x.dtype))
 
 
 def to_complex(real: Array, imag: Array) -> Array:
     """Join real and imaginary parts, in 32 bits each at least: there are no complex half floats."""
-    dtype = jnp.promote_types(jnp.result_type(real, imag), jnp.float32)
+    dtype = at_least_single(real, imag)
     return jax.lax.complex(real.astype(dtype), imag.astype(dtype))

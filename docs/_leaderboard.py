@@ -19,7 +19,8 @@ def _games() -> list[str]:
 def cost() -> str:
     """How much was run, and how long it took."""
     seeds = 1 + max(row.seed for row in TABLE.rows)
-    steps, hours = max(row.steps for row in TABLE.rows), sum(TABLE.seconds.values()) / 3600
+    steps = max(row.steps for row in TABLE.rows)
+    hours = np.nansum(list(TABLE.seconds.values())) / 3600
     return (
         f"{len(TABLE.seconds)} runs so far of a memory on one of {len(_games())} tasks or twins, "
         f"each of {seeds} seeds and {steps:,} steps: {hours:.1f} hours of processor time."

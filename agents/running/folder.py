@@ -63,8 +63,13 @@ def check_folder(folder: Path, stored: Mapping | None, config: Mapping, *, resum
 
 
 @contextlib.contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
+def sole_writer(folder: Path, *, wait: float = 0.2) -> Iterator[None]:
     """Keep every other process from writing to a folder, which is made where there is none.
+
+    **Arguments:**
+
+    - `folder`: the folder.
+    - `wait`: seconds to wait for another writer; `has_writer` holds the folder for an instant.
 
     **Raises:**
 
@@ -74,9 +79,8 @@ def sole_writer(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunFolderError(f"`out` (={folder}) cannot be made a folder: {error}") from error
-    # The system frees it where its holder dies, however that happens. It is waited for a little:
-    # `has_writer` holds it for an instant.
-    lock = FileLock(folder / LOCK, timeout=0.2)
+    # The system frees it where its holder dies, however that happens.
+    lock = FileLock(folder / LOCK, timeout=wait)
     try:
         lock.acquire()
     except Timeout:

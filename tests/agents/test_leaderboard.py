@@ -22,7 +22,10 @@ from agents.experiments.leaderboard import (
     twin,
 )
 from agents.experiments.leaderboard.table import Curve, thinned, write_table
+from agents.experiments.results import RESULTS
+from agents.experiments.runner import complete
 from agents.learning import RTRL
+from agents.running.folder import sole_writer
 from tests.agents.test_experiments import TINY
 
 FIRST = "RepeatPreviousEasy"
@@ -66,6 +69,32 @@ def test_what_is_known_is_not_run_again(tmp_path):
 
     with pytest.raises(ValueError, match=r"`memory` \(='gru'\) must be one of one, another"):
         fill(SMALL, Table(), tmp_path / "c", [("long", "gru")])
+
+
+@pytest.mark.slow
+def test_processes_share_a_folder_and_a_run_that_was_stopped_has_no_cost(tmp_path, monkeypatch):
+    """What another wrote meanwhile is kept and not run again, and what it trains is left to it."""
+    runs, lines = [("long", "one"), ("long", "another: (2)")], []
+    elsewhere = fill(SMALL, Table(), tmp_path / "a", runs[1:], scale="quick")
+    folder, module = tmp_path / "b", sys.modules[fill.__module__]
+
+    def interrupted(*arguments, **options):
+        whole = complete(*arguments, **options)
+        write_table(folder, elsewhere)
+        return whole
+
+    monkeypatch.setattr(module, "complete", interrupted)
+    table = fill(SMALL, Table(), folder, runs, scale="quick", say=lines.append)
+    assert lines == ["runs/long/one: 200 steps, 3 seeds"]
+    assert len(table.rows) == len(read_table(folder).rows) == 6
+
+    with sole_writer(folder / "runs/long/one"):
+        (folder / RESULTS).unlink()
+        assert not fill(SMALL, Table(), folder, runs[:1], scale="quick", say=lines.append).rows
+    assert lines[1:] == ["runs/long/one: another process trains it"]
+    (folder / RESULTS).unlink()
+    again = fill(SMALL, Table(), folder, runs[:1], scale="quick")
+    assert np.isnan(again.seconds["long", "one"]) and not np.isnan(table.seconds["long", "one"])
 
 
 def test_a_run_that_diverges_is_no_row_and_the_others_go_on(tmp_path, monkeypatch):

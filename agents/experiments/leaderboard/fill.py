@@ -1,11 +1,12 @@
 """Filling the leaderboard: what it lacks is run, run by run."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agents.experiments.experiment import Experiment
-from agents.experiments.leaderboard.table import Table, write_table
+from agents.experiments.leaderboard.table import Table, read_table, write_table
 from agents.experiments.results import RESULTS, rows_of
 from agents.experiments.runner import (
     REPORTED,
@@ -15,7 +16,7 @@ from agents.experiments.runner import (
     run_folder,
     size_of,
 )
-from agents.running.folder import CHECKPOINT
+from agents.running.folder import CHECKPOINT, has_writer, sole_writer
 from agents.running.progress import Show
 
 
@@ -49,7 +50,8 @@ def fill(
 ) -> Table:
     """Run what a table lacks, and write the table after every run.
 
-    A run that diverges is not in the table.
+    A run that diverges is not in the table. Several processes may fill one folder: what one has
+    run, or is running, the others do not run again.
 
     **Arguments:**
 
@@ -75,20 +77,33 @@ def fill(
         check_known("memory", memory, board.variants)
     for task, memory in runs:
         agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
+        table = _with_kept(table, out)
         if table.has(task, memory):
             if (folder / CHECKPOINT).exists():
                 check_run(agent, folder, size.seeds, REPORTED)
             continue
-        begun = time.process_time()
         where = str(folder.relative_to(out))
+        if has_writer(folder):
+            say(f"{where}: another process trains it")
+            continue
+        whole, begun = not (folder / CHECKPOINT).exists(), time.process_time()
         if not complete(
             agent, folder, size.steps, size.seeds, REPORTED, where, progress=progress, say=say
         ):
             continue
-        seconds = time.process_time() - begun
+        seconds = time.process_time() - begun if whole else math.nan
         rows = rows_of(board, task, memory, {}, folder)
-        table = table.with_run(rows, folder, board.metric, seconds)
-        write_table(out, table)
-    if not (out / RESULTS).exists():
+        with sole_writer(out, wait=60.0):
+            table = _with_kept(table, out)
+            if not table.has(task, memory):
+                table = table.with_run(rows, folder, board.metric, seconds)
+            write_table(out, table)
+    with sole_writer(out, wait=60.0):
+        table = _with_kept(table, out)
         write_table(out, table)
     return table
+
+
+def _with_kept(table: Table, out: Path) -> Table:
+    """Add what was written to a folder since, by another process perhaps."""
+    return table.joined(read_table(out))

@@ -45,7 +45,8 @@ class Table:
 
     - `rows`: a row for each seed.
     - `curves`: a curve for each.
-    - `seconds`: of processor time, by task and memory, for all seeds together.
+    - `seconds`: of processor time, by task and memory, for all seeds together; NaN for a run that
+      was stopped and went on.
     """
 
     rows: tuple[Row, ...] = ()
@@ -64,8 +65,22 @@ class Table:
             Curve(row.environment, row.variant, row.seed, thinned(values[:, row.seed]))
             for row in rows
         )
-        place = rows[0].environment, rows[0].variant
+        place = _place(rows[0])
         return Table(self.rows + rows, self.curves + curves, {**self.seconds, place: seconds})
+
+    def joined(self, other: "Table") -> "Table":
+        """Add the runs of another table that this one lacks."""
+        new = {_place(r) for r in other.rows if not self.has(*_place(r))}
+        rows, curves = (
+            tuple(line for line in lines if _place(line) in new)
+            for lines in (other.rows, other.curves)
+        )
+        seconds = {place: other.seconds[place] for place in new}
+        return Table(self.rows + rows, self.curves + curves, {**self.seconds, **seconds})
+
+
+def _place(line: Row | Curve) -> tuple[str, str]:
+    return line.environment, line.variant
 
 
 def thinned(curve: np.ndarray) -> tuple[float, ...]:
@@ -91,7 +106,7 @@ def read_table(folder: Path = KEPT) -> Table:
     curves = {line[:3]: Curve(*line) for line in map(tuple, read_csv(folder / _CURVES, _OF_CURVE))}
     seconds = {(e, v): s for e, v, s in read_csv(folder / _COSTS, _OF_COST)}
     for row in rows:
-        place = row.environment, row.variant
+        place = _place(row)
         for name, known in ((_CURVES, (*place, row.seed) in curves), (_COSTS, place in seconds)):
             if not known:
                 raise ValueError(

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt16
 import scan
 from rtrl._planar import Planar, is_planar
 from rtrl.structure import AbstractStructure, state_tangent
+from scan.precision import at_least_single
 
 # Rows that one turn of the loop adds: more of them spill out of the registers.
 _TOGETHER = 4
@@ -187,12 +188,13 @@ def sum_pulled_back(
         def turn(total, some):
             for i in range(together):
                 row = of_row(table, *jax.tree.map(lambda x, i=i: x[i], some))
-                total = jax.tree.map(jnp.add, total, _in_planes(row))
+                total = jax.tree.map(lambda s, x: s + x.astype(s.dtype), total, _in_planes(row))
             return total, None
 
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+        # In half precision a sum of many would stop growing.
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, at_least_single(x.dtype)), like)
         total, _ = jax.lax.scan(turn, _in_planes(nothing), turns)
-        return _out_of_planes(total)
+        return jax.tree.map(lambda s, x: s.astype(x.dtype), _out_of_planes(total), like)
 
     numbers = sum(math.prod(x.shape[1:]) for x in jax.tree.leaves(table))
     if numbers < _FEWEST_NUMBERS:

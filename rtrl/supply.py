@@ -5,6 +5,7 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Bool, PyTree
 
 import scan
@@ -34,7 +35,8 @@ def supply(
     Forward it is the identity on `state`. Backward it hands the cotangent on to `state`, adds the
     cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
     sensitivity. Whatever is computed from the returned state then has the gradient of the whole
-    past, in forward mode only with `products`.
+    past, in forward mode only with `products`. It has first derivatives only: those of the
+    sensitivity are not carried, and without `products` a second derivation raises `TypeError`.
 
     **Arguments:**
 
@@ -71,6 +73,25 @@ def supply(
     return eqx.combine(rule(structure, affected, state, sensitivity), counts)
 
 
+@jax.custom_jvp
+def _derived_once(parameters, state):
+    """The state, where a first derivative is taken: a second one would lack the sensitivity's."""
+    return state
+
+
+def _derived_twice(primals, tangents):
+    of_parameters, of_state = tangents
+    if not all(isinstance(t, SymbolicZero) for t in jax.tree.leaves(of_parameters)):
+        raise TypeError(
+            "A gradient by RTRL has no derivatives of its own, because those of the sensitivity "
+            "are not carried along: take second derivatives of `scan`, or of `step` in a loop."
+        )
+    return primals[1], of_state
+
+
+_derived_once.defjvp(_derived_twice, symbolic_zeros=True)
+
+
 # Arrays are arguments, never closed over: only then does the rule work under jit, vmap, scan and
 # checkpoint. The structure is static, and hashable.
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -79,7 +100,7 @@ def _supply_cotangents(structure, parameters, state, sensitivity):
 
 
 def _supply_forward(structure, parameters, state, sensitivity):
-    return state, (parameters, sensitivity)
+    return _derived_once(parameters, state), (parameters, sensitivity)
 
 
 def _supply_backward(structure, residuals, cotangent):
@@ -135,7 +156,7 @@ def _supply_rows(structure, parameters, state, table, index, begin):
 
 
 def _supply_rows_forward(structure, parameters, state, table, index, begin):
-    return state, (parameters, table, index, begin)
+    return _derived_once(parameters, state), (parameters, table, index, begin)
 
 
 def _supply_rows_backward(structure, residuals, cotangents):

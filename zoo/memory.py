@@ -141,7 +141,8 @@ class AbstractMemory(eqx.Module):
         """A segment: BPTT inside it, the sensitivity across its start.
 
         The gradient is untruncated, and the backward pass holds one sensitivity per segment, not
-        one per step. The carry that comes out is under `stop_gradient`.
+        one per step. It has no derivatives of its own: they would need those of the sensitivity.
+        The carry that comes out is under `stop_gradient`.
 
         **Arguments:**
 

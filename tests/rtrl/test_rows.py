@@ -92,6 +92,21 @@ def test_under_vmap_every_batch_has_rows_of_its_own(shared_table):
         assert_close(jax.tree.map(lambda x, i=i: x[i], got), want, rtol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_a_sum_of_many_rows_grows_in_half_precision_too(dtype):
+    """Each is a one, of which bfloat16 counts 256 and float16 2,048."""
+    table, state = (jnp.ones((1, 64, 64), dtype),), jnp.ones((4096, 64), dtype)
+    given = rtrl.rows(table, jnp.zeros(4096, int))
+
+    def total(parameters):
+        one = lambda row, state: rtrl.supply(rtrl.Diagonal(), parameters, state, row)  # noqa: E731
+        return jnp.sum(jax.vmap(one, (rtrl.row_axes(given), 0))(given, state).astype(jnp.float32))
+
+    gradient = jax.jit(jax.grad(total))(jnp.ones((64, 64), dtype))
+    assert gradient.dtype == dtype
+    np.testing.assert_array_equal(gradient, 4096)
+
+
 def test_where_an_episode_begins_a_row_is_not_read():
     """Row 2 is NaN, and is picked once at a beginning and once not."""
     cell, states, table, xs = problem("rtu")

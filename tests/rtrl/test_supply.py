@@ -45,6 +45,13 @@ def test_the_backward_rule():
     jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), d_s)
 
 
+@pytest.mark.parametrize("again", [jax.hessian, lambda f: jax.jacrev(jax.grad(f))])
+def test_a_second_derivative_is_refused(again):
+    """It would lack that of the sensitivity, and not be symmetric."""
+    with pytest.raises(TypeError, match=r"no derivatives of its own.*: take second derivatives of"):
+        again(lambda p: loss(p, H, sensitivity()) ** 2)(parameters())
+
+
 def checkpointed(p, h, s):
     return jax.checkpoint(loss)(p, h, s)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.experiments.experiment import Experiment
 from agents.experiments.leaderboard.table import Table, read_table, write_table
-from agents.experiments.results import RESULTS, rows_of
+from agents.experiments.results import rows_of
 from agents.experiments.runner import (
     REPORTED,
     check_known,

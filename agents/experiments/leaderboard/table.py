@@ -71,10 +71,8 @@ class Table:
     def joined(self, other: "Table") -> "Table":
         """Add the runs of another table that this one lacks."""
         new = {_place(r) for r in other.rows if not self.has(*_place(r))}
-        rows, curves = (
-            tuple(line for line in lines if _place(line) in new)
-            for lines in (other.rows, other.curves)
-        )
+        rows = tuple(row for row in other.rows if _place(row) in new)
+        curves = tuple(curve for curve in other.curves if _place(curve) in new)
         seconds = {place: other.seconds[place] for place in new}
         return Table(self.rows + rows, self.curves + curves, {**self.seconds, **seconds})
 

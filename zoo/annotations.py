@@ -138,7 +138,12 @@ def checked(function: Function) -> Function:
 
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        given = signature.bind(*arguments, **keywords)
+        try:
+            given = signature.bind(*arguments, **keywords)
+        except TypeError:
+            given = None
+        if given is None:  # Python's own words name the function, those of `bind` do not
+            return function(*arguments, **keywords)
         for name in given.arguments.keys() & kinds.keys():
             given.arguments[name] = fitted(name, given.arguments[name], kinds[name])
         return function(*given.args, **given.kwargs)

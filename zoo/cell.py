@@ -108,7 +108,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         x = self.check_input(x)
         state = self.check_state(state)
         state = self.update(scan.reset(begin, self.init_state(), state), x)
-        return state, self.readout(state, x)
+        return state, self._outputs(self.readout(state, x))
 
     def scan(
         self,
@@ -143,7 +143,9 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
 
         def by_states(state, xs, begin):
             states = self.states(self.recurrence_parameters(), state, xs, begin, method)
-            return self.end_state(states), jax.vmap(self.readout)(states, xs)
+            return self.end_state(states), self._outputs(
+                jax.vmap(self.readout)(states, xs), len(xs)
+            )
 
         if not self.has_chunks:
             return by_states(state, xs, begin)
@@ -206,4 +208,13 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
             carry,
             lambda: rtrl.segment(self, parameters, carry, xs, begin, products=products),
         )
-        return carry, jax.vmap(self.readout)(states, xs)
+        return carry, self._outputs(jax.vmap(self.readout)(states, xs), len(xs))
+
+    def _outputs(self, ys, *time):
+        if ys.shape != (*time, self.outputs):
+            raise ValueError(
+                f"`readout` of {type(self).__name__} (shape {ys.shape[len(time) :]}) must have the "
+                f"shape {(self.outputs,)}. Parameters of several, as of an ensemble, have an axis "
+                "in front: `eqx.filter_vmap` goes over the memory too."
+            )
+        return ys

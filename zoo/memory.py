@@ -252,8 +252,10 @@ class AbstractMemory(eqx.Module):
 
     def _check(self, shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
         if shape != expected:
+            several = len(shape) > len(expected)
             raise ValueError(
-                f"`{name}` (shape {shape}) must have the shape {expected} for {named(self)}."
+                f"`{name}` (shape {shape}) must have the shape {expected} for {named(self)}"
+                f"{': of several, use `jax.vmap`' if several else ''}."
             )
 
 

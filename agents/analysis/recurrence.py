@@ -72,6 +72,8 @@ def _several(memories, name):
     for memory in memories:
         if not isinstance(memory, zoo.AbstractMemory):
             raise TypeError(f"`{name}` (with {shown(memory)}) must hold memories only.")
+    if len(kinds := sorted({type(memory).__name__ for memory in memories})) > 1:
+        raise TypeError(f"`{name}` (with {', '.join(kinds)}) must be several of one kind.")
     return list(memories)
 
 
@@ -122,6 +124,7 @@ def _eigenvalues(memory, state, x):
     state = memory.init_state() if state is None else state
     x = memory.check_input(jnp.zeros(memory.inputs) if x is None else x)
     state = memory.check_state(state)
+    jax.eval_shape(memory.step, state, x)  # says what is wrong with a memory of several seeds
     found = np.asarray(widened(_recurrence(memory, state, x)))  # NumPy has none of float16
     if not np.isfinite(found).all():
         raise ValueError(

@@ -56,12 +56,13 @@ def value_sensitivity(
     **Raises:**
 
     `ValueError` for a `step` that the inputs do not have, unless it is traced; `TypeError` for one
-    that is no whole number, and for another network.
+    that is no whole number, for another network, and for inputs that are none.
 
     Source: *Recurrent Reinforcement Learning with Memoroids*, Morad et al. (2024), figure 3.
     """
     of_a_policy = "a network, such as `policy.behavior.network`"
     check_kind((Recurrent, Separate), of_a_policy, network=network)
+    check_kind((Inputs,), "agents.networks.Inputs", inputs=inputs)
     check_one("step", step, [np.integer], "a whole number")
     if isinstance(network, Separate):
         network = network.critic

@@ -252,10 +252,11 @@ def versions() -> dict[str, str]:
 def differences(stored: Mapping, asked: Mapping) -> list[str]:
     """Compare two configurations as JSON: a line for each key that differs, nested ones dotted."""
     old, new = (_flatten(json.loads(json.dumps(dict(x)))) for x in (stored, asked))
+    filled = {key[:end] for key in [*old, *new] for end in range(len(key)) if key[end] == "."}
     return [
         f"{_printable(key)}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
         for key in dict.fromkeys([*old, *new])
-        if old.get(key) != new.get(key)
+        if old.get(key) != new.get(key) and key not in filled  # empty in one, lines in the other
     ]
 
 

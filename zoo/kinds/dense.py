@@ -74,6 +74,8 @@ class AbstractDenseCell(AbstractUnstructuredCell):
     """
 
     def __check_init__(self):
+        # Equinox asks a class before its bases, which would look at it too late.
+        check_sensitivity(self.sensitivity, self.sensitivities)
         # What is kept by unit is laid out here already, so that a parameter that does not start
         # with the units is refused when the cell is made.
         if isinstance(self.structure, rtrl.Diagonal):

@@ -26,7 +26,14 @@ class AbstractLinearCell(AbstractCell):
     def init_state(self) -> State:
         x = jax.ShapeDtypeStruct((self.inputs,), real_dtype(self))
         a, b = jax.eval_shape(lambda x: self.coefficients(x), x)
-        return jnp.zeros(jnp.broadcast_shapes(a.shape, b.shape), promoted(a, b))
+        try:
+            shape = jnp.broadcast_shapes(a.shape, b.shape)
+        except ValueError:
+            raise ValueError(
+                f"`coefficients` of {type(self).__name__} (shapes {a.shape} and {b.shape}) must "
+                "broadcast against each other."
+            ) from None
+        return jnp.zeros(shape, promoted(a, b))
 
     def __check_init__(self):
         # The scan resets to zeros. Inside of a traced program there are no values to look at.

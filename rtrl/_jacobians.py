@@ -30,8 +30,8 @@ def jacobians_along(pullback: Pullback, probe: PyTree) -> tuple[PyTree, PyTree]:
     """
     immediate, jacobian = pullback(probe)
     # A second probe only where the state is complex and a parameter is real. A complex parameter's
-    # pullback is complex itself. Of the state's own Jacobian the first probe is enough: where the
-    # recurrence is holomorphic, the cotangent 1 gives it whole.
+    # pullback is complex itself. Of it and of the state's own Jacobian the first probe is enough:
+    # where the recurrence is holomorphic, the cotangent 1 gives it whole.
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(probe)):
         imaginary = immediate
         if not all(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves(immediate)):

@@ -36,9 +36,10 @@ class Diagonal(AbstractStructure):
     without mixing units, and the sensitivity has the parameter's shape times `b`.
 
     Components are either all real or all complex. A complex recurrence is taken as holomorphic in
-    the state, as linear ones are; then a real parameter has one complex number as sensitivity, and
-    so has a complex one: the trace of a complex input matrix serves its real and imaginary part. It
-    is stored as two real arrays.
+    the state and in complex parameters, as linear ones are; then a real parameter has one complex
+    number as sensitivity, and so has a complex one: the trace of a complex input matrix serves its
+    real and imaginary part. It is stored as two real arrays. What a modulus or a conjugate is taken
+    of is stored as real parameters, or has the structure `rtrl.Dense`.
 
     - `components`: how many of the state's leaves depend on the parameters, from the first on; all
       by default. The others are taken as constants: a stabilizer that cancels in the readout, or a

@@ -1,7 +1,8 @@
 """Steps of a loop without what they would compute of parameters alone, every time anew."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -11,7 +12,15 @@ from jaxtyping import Array, PyTree
 
 from scan._checks import check_arrays, check_steps
 from scan._varying import vary_together
-from scan.programs import called_by, function_of, inputs_of, known_values, one_of, parted
+from scan.programs import (
+    called_by,
+    function_of,
+    inputs_of,
+    known_values,
+    one_of,
+    parted,
+    variables_of,
+)
 
 _HOISTING: ContextVar[bool] = ContextVar("hoisting", default=False)
 
@@ -77,7 +86,8 @@ def ahead(
     A product for all steps fills a chip that a product for one leaves idle, and steps that are
     elementwise without it can be compiled several into one. On a CPU it does not pay: what is read
     again at every step has left the cache. A product of more than eight times the state's
-    size stays in the loop, and one that needs an array larger than that and the inputs.
+    size stays in the loop, and one that needs an array larger than that and the inputs, or a
+    branch on an input: for all steps at once every branch is computed.
 
     **Arguments:**
 
@@ -99,8 +109,7 @@ def ahead(
     program = traced.program
     once, moving = parted(program.eqns, traced.of_state + traced.of_x)
     of_inputs, _ = parted(moving, traced.of_state)
-    largest = _GATES * sum(v.aval.size for v in traced.of_state)
-    products = _up_to_products(of_inputs, largest, sum(v.aval.size for v in traced.of_x))
+    products = _up_to_products(of_inputs, traced.of_state, traced.of_x)
     every = [e for e in moving if not any(e is made for made in products)]
     ready = {*traced.of_x, *(v for e in products for v in e.outvars)}
     # A loop without any inputs would have no number of steps.
@@ -174,13 +183,16 @@ def _step_of(traced: _Traced, equations: list, of_x: list, values: dict) -> Step
     return step
 
 
-def _up_to_products(equations: list, largest: int, inputs: int) -> list:
+def _up_to_products(equations: list, of_state: list, of_x: list) -> list:
     """The products of matrices among some equations that are not too large, and those that they
-    need, unless one of these is larger than that and than the inputs."""
+    need, unless one of these is larger than that and than the inputs, or branches on an input."""
+    largest = _GATES * _size(of_state, symbolic=0)
+    most = max(largest, _size(of_x, symbolic=0))
+    moving = {*of_x, *(v for equation in equations for v in equation.outvars)}
     excluded, products = set(), set()
     for equation in equations:
-        size = sum(v.aval.size for v in equation.outvars)
-        if size > max(largest, inputs) or not excluded.isdisjoint(inputs_of([equation])):
+        size, needs = _size(equation.outvars, symbolic=math.inf), inputs_of([equation])
+        if size > most or not excluded.isdisjoint(needs) or _branches(equation, moving):
             excluded |= set(equation.outvars)
         elif size <= largest and _is_product(equation):
             products |= set(equation.outvars)
@@ -190,6 +202,28 @@ def _up_to_products(equations: list, largest: int, inputs: int) -> list:
             needed |= set(inputs_of([equation]))
             found.append(equation)
     return found[::-1]
+
+
+def _size(variables: Iterable, symbolic: float | int) -> float | int:
+    """How many numbers they have, or what is given for a size that is not known yet."""
+    size = sum(v.aval.size for v in variables)
+    return size if isinstance(size, int) else symbolic
+
+
+def _branches(equation, moving: set) -> bool:
+    """Whether it is a choice or a loop whose number is one of some variables."""
+    if equation.primitive.name == "while":
+        return True
+    if equation.primitive.name == "cond":
+        return not moving.isdisjoint(variables_of(equation.invars[:1]))
+    inner = [(e, program) for program in called_by(equation) for e in program.eqns]
+    return any(_branches(e, _unfixed(program)) for e, program in inner)
+
+
+def _unfixed(program: Jaxpr) -> set:
+    """What a program is given or makes, but for the number of a platform."""
+    made = [e.outvars for e in program.eqns if e.primitive.name != "platform_index"]
+    return {*program.invars, *(v for outputs in made for v in outputs)}
 
 
 def _is_product(equation) -> bool:

@@ -87,7 +87,8 @@ def newton(
 
     **Raises:**
 
-    `ValueError` or `TypeError` naming the argument, its value and the rule.
+    `ValueError` or `TypeError` naming the argument, its value and the rule. A `custom_vjp` of the
+    state in a step is refused by JAX: its Jacobian is taken forward.
 
     Sources: *Parallelizing non-linear sequential models over the sequence length*, Lim et al.
     (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).

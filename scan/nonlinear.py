@@ -59,7 +59,8 @@ def nonlinear(
 
     **Raises:**
 
-    `ValueError` or `TypeError` naming the argument, its value and the rule.
+    `ValueError` or `TypeError` naming the argument, its value and the rule. A `custom_vjp` of the
+    state in a step is refused by JAX: with `coupling="units"`, its Jacobian is taken forward.
     """
     state, begin = check_recurrence(state, xs, begin, initial, coupling, states)
     check_arrays("parameters", parameters)

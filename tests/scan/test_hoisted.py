@@ -120,6 +120,42 @@ def test_a_product_that_needs_a_large_array_stays_in_the_loop(width, made):
     assert [d.shape for d in drives] == [made]
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_what_branches_on_an_input_stays_in_the_loop(wrap):
+    """A loop that no step takes has no end; a choice of the platform is none of an input."""
+
+    @wrap
+    def read(p, x):
+        def endless(x):
+            return jax.lax.while_loop(lambda _: True, lambda x: x @ p, x)
+
+        return jax.lax.cond(x[0] > 0, lambda x: x @ p, endless, x)
+
+    def update(p, h, x):
+        by_platform = jax.lax.platform_dependent(x, default=lambda x: jnp.sin(x) @ p)
+        return jnp.tanh(h + read(p, x) + by_platform)
+
+    parameters, state, xs = jnp.ones((3, 3)), jnp.zeros(3), jnp.ones((4, 3))
+    step, drives = scan.ahead(update, parameters, state, xs)
+    assert len(drives) == 2  # the inputs as they are, and the platform's product
+    np.testing.assert_array_equal(
+        scan.sequential(step, state, drives)[1],
+        scan.sequential(lambda h, x: update(parameters, h, x), state, xs)[1],
+    )
+
+
+def test_inputs_of_a_size_that_is_not_known_yet_are_left_in_the_loop():
+    def update(p, h, x):
+        return jnp.tanh(h + jnp.sum(x @ p, 0))
+
+    def drives(xs):
+        return scan.ahead(update, jnp.ones((3, 4)), jnp.zeros(4), xs)[1]
+
+    (size,) = jax.export.symbolic_shape("n")
+    exported = jax.export.export(jax.jit(drives))(jax.ShapeDtypeStruct((5, size, 3), float))
+    assert [str(x) for x in exported.out_avals] == ["float64[5,n,3]"]
+
+
 def test_a_step_without_inputs_has_their_number_of_steps():
     step, drives = scan.ahead(
         lambda p, h, x: p * h, jnp.full(2, 0.5), jnp.ones(2), jnp.ones((3, 1))

@@ -67,6 +67,9 @@ def loop_or_tree(
     """
     if check_method(method) != "auto":
         return (loop if method == "sequential" else tree)(*arguments)
+    # A tree needs to know its number of steps, which an export for any leaves open.
+    if not all(isinstance(n, int) for x in jax.tree.leaves(arguments) for n in x.shape[:1]):
+        return loop(*arguments)
     # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
     # one it was traced on, and for several by `jax.export`.
     return jax.lax.platform_dependent(*arguments, cpu=loop, default=tree)
@@ -92,8 +95,9 @@ def chunks_or_states(
     """
     if method == "chunks":
         return chunks(*arguments)
-    time = len(jax.tree.leaves(arguments[1])[0])
-    if method != "auto" or time < FEWEST_STEPS:
+    time = jax.tree.leaves(arguments[1])[0].shape[0]
+    # Chunks of a number of steps that is not known, as in an export for any, cannot be laid out.
+    if method != "auto" or not isinstance(time, int) or time < FEWEST_STEPS:
         return states(*arguments)
     # In functions of its own, because JAX hashes what it is given here, and a bound method of a
     # module with tracers has no hash.

@@ -144,7 +144,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
         def by_states(state, xs, begin):
             states = self.states(self.recurrence_parameters(), state, xs, begin, method)
             return self.end_state(states), self._outputs(
-                jax.vmap(self.readout)(states, xs), len(xs)
+                jax.vmap(self.readout)(states, xs), xs.shape[0]
             )
 
         if not self.has_chunks:
@@ -208,7 +208,7 @@ class AbstractCell(AbstractMemory, rtrl.AbstractRecurrence):
             carry,
             lambda: rtrl.segment(self, parameters, carry, xs, begin, products=products),
         )
-        return carry, self._outputs(jax.vmap(self.readout)(states, xs), len(xs))
+        return carry, self._outputs(jax.vmap(self.readout)(states, xs), xs.shape[0])
 
     def _outputs(self, ys, *time):
         if ys.shape != (*time, self.outputs):

@@ -104,7 +104,7 @@ class Windowed(AbstractMemory):
 
     def _windows(self, past, xs, begin):
         """The past after the last step, and every step's window, oldest first."""
-        time, before = len(xs), self.window - 1
+        time, before = xs.shape[0], self.window - 1
         tokens = jnp.concatenate([past, xs])
         lags = [tokens[before - j : before - j + time] for j in range(self.window)]
         ends = [tokens[time + j : time + j + 1] for j in range(before)]
@@ -118,7 +118,7 @@ class Windowed(AbstractMemory):
             later = jnp.zeros((), bool)
             for j in reversed(range(before)):
                 ends[j] = jnp.where(later, 0, ends[j])
-                later = later | flags[time + j]
+                later = later | flags[j - before]
         windows = jnp.concatenate(lags[::-1], axis=1)
         return jnp.concatenate([past[:0], *ends]), windows
 

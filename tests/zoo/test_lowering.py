@@ -52,6 +52,21 @@ def test_the_four_forms_and_their_gradients(case, float32):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["rtu", "gru", "deltanet", "rwkv", "tcn", "transformer"])
+def test_it_is_exported_for_any_number_of_steps(name, platform, float32, unhooked):
+    memory = zoo.get(name, inputs=3, hidden=4, key=jax.random.key(0))
+    scanned = jax.jit(lambda xs, begin: memory.scan(memory.init_state(), xs, begin)[1])
+    (time,) = jax.export.symbolic_shape("time")
+    given = jax.ShapeDtypeStruct((time, 3), float), jax.ShapeDtypeStruct((time,), bool)
+    exported = jax.export.export(scanned, platforms=[platform])(*given)
+    assert [str(x) for x in exported.out_avals] == [f"float32[time,{memory.outputs}]"]
+    if platform == "cpu":
+        given = jnp.ones((50, 3)), jnp.arange(50) == 20
+        np.testing.assert_allclose(exported.call(*given), scanned(*given), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", [agents.RTRL(4), agents.BPTT()], ids=["rtrl", "bptt"])
 def test_ppo(gradient, float32):
     ppo = agents.PPO(

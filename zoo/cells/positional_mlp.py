@@ -68,7 +68,7 @@ class PositionalMLP(AbstractCell):
         method: str = "auto",
     ) -> Int[Array, " time"]:
         scan.check_method(method, ("auto",))
-        return positions(state, begin, len(xs)) + 1
+        return positions(state, begin, xs.shape[0]) + 1
 
 
 register("positional_mlp", PositionalMLP)

@@ -99,7 +99,7 @@ class SHM(AbstractCell):
         method: str = "auto",
     ) -> Any:
         memory, count = state
-        counts = positions(count, begin, len(xs)) % _PERIOD
+        counts = positions(count, begin, xs.shape[0]) % _PERIOD
         c, u = self._coefficients(parameters, xs, counts)
         return scan.linear(c, u, memory, begin, method=method), (counts + 1) % _PERIOD
 

@@ -24,9 +24,9 @@ class _CausalConvolution(eqx.Module):
         self.dilation = dilation
 
     def __call__(self, tokens, age):
-        length, out = len(tokens), self.bias[None]
+        length, out = tokens.shape[0], self.bias[None]
         for j in range(self.weight.shape[1]):
-            lag = min(j * self.dilation, length)
+            lag = j * self.dilation
             shifted = jnp.pad(tokens, ((lag, 0), (0, 0)))[:length]
             known = (age >= lag)[:, None]
             out = out + jnp.where(known, shifted, 0) @ self.weight[:, j].T

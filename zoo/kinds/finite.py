@@ -100,7 +100,7 @@ class AbstractFiniteMemory(AbstractMemory):
     ) -> tuple[State, Float[Array, "time outputs"]]:
         xs, begin = self.check_inputs(xs, begin)
         state = self.check_state(state)
-        (past, count), time = state, len(xs)
+        (past, count), time = state, xs.shape[0]
         tokens = jnp.concatenate([past, xs])
         age = jnp.concatenate([_ages(count, self.reach), positions(count, begin, time)])
         in_episode = age >= 0
@@ -192,5 +192,5 @@ def _of_episode(past, count):
 def _any_before(flags, lags):
     """Whether a flag is set at one of the `lags` steps before each, or at the step itself."""
     total = jnp.concatenate([jnp.zeros(1, int), jnp.cumsum(flags.astype(int))])
-    end = jnp.arange(1, len(flags) + 1)
+    end = jnp.arange(1, flags.shape[0] + 1)
     return total[end] > total[jnp.maximum(end - 1 - jnp.maximum(lags, 0).astype(int), 0)]

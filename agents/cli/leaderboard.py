@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agents.experiments import Experiment
     from agents.experiments.leaderboard import Table
 
+_EMPTY = "the board is empty; `leaderboard run` fills it"
 Action = tyro.conf.Positional[
     Annotated[Literal["show", "run", "add"], tyro.conf.arg(metavar="[{show,run,add}]")]
 ]
@@ -82,6 +83,8 @@ class Leaderboard(CompilingCommand):
             return
         if self.action == "add":
             board, memories = self._entered(), (self.label,)
+            if not (tasks or known.rows):
+                raise ValueError(_EMPTY)
             tasks = tasks or leaderboard.standings(known)[0]
             leaderboard.check_label(known, out, tasks, self.label)
         memories, runs = memories or tuple(board.variants), []
@@ -91,7 +94,10 @@ class Leaderboard(CompilingCommand):
                 runs.append((leaderboard.twin(task), leaderboard.MEMORYLESS))
         say = lambda text: console.print(text, soft_wrap=True, highlight=False)  # noqa: E731
         table = leaderboard.fill(board, known, out, runs, scale=self.scale, say=say)
-        self._show(table, console)
+        try:
+            self._show(table, console)
+        except ValueError as error:  # what was run is kept all the same
+            say(f"nothing is ranked: {error}")
         console.print(f"results: {out / RESULTS}", soft_wrap=True, highlight=False)
 
     def _refuse(self, *names: str) -> None:
@@ -120,7 +126,7 @@ class Leaderboard(CompilingCommand):
         from agents.experiments import leaderboard
 
         if not known.rows:
-            raise ValueError("the board is empty; `leaderboard run` fills it")
+            raise ValueError(_EMPTY)
         tasks, standings = leaderboard.standings(known, self.tasks)
         title = f"final return, {len(tasks)} tasks: {', '.join(tasks)}"
         columns = ["memory", "mean", "iqm", "better", "gain"]

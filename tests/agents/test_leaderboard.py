@@ -189,6 +189,9 @@ def test_all_are_counted_on_the_same_tasks():
     assert [s.memory for s in standings(table(scores), ("c",))[1]] == ["mlp"]
     with pytest.raises(ValueError, match=r"`table` has no task of these with 'mlp'"):
         standings(table(scores), ("d",))
+    for without in ({("a", "good"): (0.9,)}, {(twin("a"), "mlp"): (1.0,), ("a", "good"): (0.9,)}):
+        with pytest.raises(ValueError, match=r"`table` has no task with 'mlp'"):
+            standings(table(without))
 
 
 def test_seeds_are_as_many_in_all_tasks_and_more_than_two_for_an_interval():
@@ -261,6 +264,10 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
             ["show", "--out", str(tmp_path / "none")],
             "holds no board: there is no results.csv in it",
         ),
+        (
+            ["add", "--out", str(tmp_path / "empty"), "--memory", "gru", "--label", "a"],
+            "the board is empty; `leaderboard run` fills it",
+        ),
         (["add", "--out", str(tmp_path), "--memory", "gru"], "add needs --label"),
         (["show", "--memories", "gru"], "--memories has no meaning with `show`"),
         (["add", "--memories", "gru"], "--memories has no meaning with `add`"),
@@ -281,3 +288,16 @@ def test_the_command_shows_and_refuses(tmp_path, capsys):
     ):
         assert main(["leaderboard", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_what_was_run_is_kept_where_nothing_can_be_ranked(tmp_path, capsys, monkeypatch):
+    """As a memory of one's own on a task that was not run without memory, or one that diverged."""
+    words = ["run", "--memories", "mingru", "--tasks", FIRST, "--out", str(tmp_path)]
+    for filled, message in (
+        (table({(FIRST, "mingru"): (0.5,)}), "ranked: `table` has no task of these with 'mlp'"),
+        (Table(), "ranked: the board is empty"),
+    ):
+        monkeypatch.setattr(leaderboard, "fill", lambda *a, found=filled, **options: found)
+        assert main(["leaderboard", *words]) == 0
+        shown = capsys.readouterr().out
+        assert message in shown and "results: " in shown

@@ -85,6 +85,8 @@ def _full_part(table: Table, tasks: Sequence[str]) -> tuple[tuple[str, ...], lis
     rows = [row for row in table.rows if not is_twin(row.environment)]
     seen = dict.fromkeys(row.environment for row in rows if not tasks or row.environment in tasks)
     ran = {m: [t for t in seen if table.has(t, m)] for m in dict.fromkeys(r.variant for r in rows)}
+    if MEMORYLESS not in ran:
+        return (), []
     order = sorted(ran, key=lambda m: (m != MEMORYLESS, -len(ran[m])))
     best: tuple[tuple[str, ...], list[str]] = (), []
     for count in range(1, len(order) + 1):

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from agents.mapped import mapped
 from agents.networks import Inputs
 from agents.networks.spaces import by_content
+from agents.networks.steppers import RecurrentStepper, SeparateStepper
 
 
 class Decision(eqx.Module):
@@ -74,8 +75,8 @@ class AbstractBehavior(eqx.Module):
 
         **Returns:**
 
-        `(behavior, cache, state)`: `cache` makes what it carries of the memory's states, and
-        `state` makes states of it. Itself, which carries states, by default.
+        `(behavior, cache, state)`: `cache` makes what it carries of what this one carries, and
+        `state` makes that of it again. Itself by default, and where it is prepared already.
         """
         same = lambda states: states  # noqa: E731
         return self, same, same
@@ -95,6 +96,8 @@ class AbstractNetworkBehavior(AbstractBehavior):
         return self.network.init_state()
 
     def prepared(self) -> tuple["AbstractBehavior", Callable[[Any], Any], Callable[[Any], Any]]:
+        if isinstance(self.network, RecurrentStepper | SeparateStepper):
+            return super().prepared()
         stepper = self.network.stepper()
         behavior = dataclasses.replace(self, network=stepper)
 

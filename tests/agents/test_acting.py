@@ -21,6 +21,7 @@ from agents.acting import (
     evaluate,
 )
 from agents.acting.episodes import play
+from agents.acting.values import Recorded
 from agents.networks import actor_critic
 from tests.agents.tasks import Spans, Tape
 from tests.envs.walk import Walk
@@ -204,6 +205,18 @@ def _in_numpy(tree):
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)  # noqa: E731
     data = jax.tree.map(lambda x: jax.random.key_data(x) if is_key(x) else x, tree)
     return jax.device_get(data)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_a_policy_is_prepared_once(separate):
+    env = Tape(5, 7)
+    of_space = env.observation_space(env.default_params), env.action_space(env.default_params)
+    options = {"encoder_size": 0, "head_size": 4, "separate": separate, "key": KEY}
+    memory = zoo.spec("gru", hidden=2)
+    behavior = eqx.filter_jit(lambda: ByPolicy(actor_critic(*of_space, memory, **options)))()
+    for policy in (Policy(behavior, *of_space), Policy(Recorded(behavior), *of_space)):
+        prepared = policy.prepared()
+        assert eqx.tree_equal(prepared.prepared(), prepared)
 
 
 @pytest.mark.slow

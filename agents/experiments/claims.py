@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from agents.running.aggregates import bootstrap, mean
+from zoo.annotations import Positive, fit_fields
 
 Outcome = Literal["reproduced", "not reproduced", "not settled"]
 FEWEST = 3  # seeds: the bootstrap of two knows three means only
@@ -22,7 +23,7 @@ class Verdict(NamedTuple):
     - `outcome`: `"reproduced"` where the whole interval agrees with the claim, `"not reproduced"`
       where all of it contradicts, `"not settled"` otherwise, and with fewer than three seeds.
     - `value`, `low`, `high`: what the claim is about, with its 95 % interval; NaN where a variant
-      in it diverged, which settles nothing.
+      in it diverged or ended no episode, which settles nothing.
     - `seeds`: the fewest seeds of a variant in it.
     """
 
@@ -35,12 +36,20 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AbstractClaim:
-    """A statement about scores, made before they are known."""
+    """A statement about scores, made before they are known.
+
+    **Raises:**
+
+    `TypeError` or `ValueError` for a field that breaks its annotation.
+    """
 
     text: str
     """The statement in words, as the paper makes it."""
     environments: tuple[str, ...] = ()
     """Labels of the environments that it is about; all by default."""
+
+    def __post_init__(self):
+        fit_fields(self)
 
     @property
     @abstractmethod
@@ -60,8 +69,8 @@ class AbstractClaim:
 
         **Arguments:**
 
-        - `scores`: of every variant, `[seeds, environments]`; more is better, NaN where training
-          diverged.
+        - `scores`: of every variant, `[seeds, environments]`; more is better, NaN where there is
+          none, as where training diverged.
         """
         seeds = min(len(scores[variant]) for variant in self.variants)
         if any(np.isnan(scores[variant]).any() for variant in self.variants):
@@ -97,7 +106,7 @@ class Alike(AbstractClaim):
 
     one: str
     other: str
-    within: float
+    within: Positive
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -137,7 +146,8 @@ class Ratio(AbstractClaim):
     one: str
     other: str
     above: float = 0.0
-    below: float = float("inf")
+    below: float | None = None
+    """No bound where it is `None`."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -152,9 +162,10 @@ class Ratio(AbstractClaim):
             return bootstrap(lambda a, b: np.divide(mean(a), mean(b)), one, other)
 
     def holds(self, low: float, high: float) -> bool | None:
-        if low > self.above and high < self.below:
+        below = np.inf if self.below is None else self.below
+        if low > self.above and high < below:
             return True
-        return False if high <= self.above or low >= self.below else None
+        return False if high <= self.above or low >= below else None
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:

@@ -42,7 +42,7 @@ class Row:
 
     Where an experiment has a probe, its answer stands for all three. Of costs, `seed` is the number
     of the measurement, and the three are what `cost_rows` says. All three are NaN where training
-    diverged.
+    diverged, and of a seed without a value of the metric, as where no episode ended.
     """
 
     environment: str
@@ -58,12 +58,7 @@ class Row:
 def rows_of(
     experiment: Experiment, environment: str, variant: str, tuned: Settings, folder: Path
 ) -> list[Row]:
-    """Read the rows of a run from its folder.
-
-    **Raises:**
-
-    `ValueError` where a seed has no value of the experiment's metric.
-    """
+    """Read the rows of a run from its folder."""
     if experiment.probe is None:
         steps, measures = _of_curve(experiment, folder)
     else:
@@ -87,18 +82,31 @@ def diverged_rows(
     return [Row(environment, variant, _words(tuned), seed, steps, *none) for seed in range(seeds)]
 
 
+def told_lacking(rows: Sequence[Row], metric: str) -> str:
+    """Say which seeds of a run have no value of the metric; an empty text where all have one."""
+    lacking = [str(row.seed) for row in rows if np.isnan(row.final)]
+    if not lacking:
+        return ""
+    return f"no value of {metric!r} of seed {', '.join(lacking)}, as where no episode ended"
+
+
 def _words(tuned: Settings) -> str:
     return " ".join(f"{name}={value}" for name, value in tuned.items())
 
 
 def _of_curve(experiment: Experiment, folder: Path) -> tuple[int, list[tuple]]:
     """The steps, and of each seed the end, the best and the mean of its curve."""
-    steps, curves = read_scalars(folder).curve(experiment.metric)
+    scalars, none = read_scalars(folder), (np.nan,) * 3
+    logged = scalars.metrics.get(experiment.metric)
+    if logged is not None and not scalars.has(experiment.metric):
+        return int(scalars.env_steps[-1]), [none] * logged.shape[1]
+    steps, curves = scalars.curve(experiment.metric)
     measures = []
-    for seed, curve in enumerate(curves.T):
+    for curve in curves.T:
         curve = curve[~np.isnan(curve)]
         if not len(curve):
-            raise ValueError(f"seed {seed} in {folder} has no value of {experiment.metric!r}")
+            measures.append(none)
+            continue
         tenth = -(-len(curve) // 10)
         best = curve.min() if experiment.falls else curve.max()
         measures.append((curve[-tenth:].mean(), best, curve.mean()))

@@ -13,7 +13,14 @@ from agents.algorithms import configuration
 from agents.envs.wrappers.base import runs_on_the_host
 from agents.experiments.costs import cost_rows
 from agents.experiments.experiment import Experiment, Scale, Settings
-from agents.experiments.results import RESULTS, Row, diverged_rows, rows_of, write_rows
+from agents.experiments.results import (
+    RESULTS,
+    Row,
+    diverged_rows,
+    rows_of,
+    told_lacking,
+    write_rows,
+)
 from agents.learning.schedules import iterations_of
 from agents.running.checkpoint import iterations_in, read_arrays, read_header
 from agents.running.curves import learning_curve
@@ -44,8 +51,8 @@ def run(
     that is there and whole is not run again; one that was stopped goes on. Costs are measured
     anew, and there is no more than the table.
 
-    A run that diverges is a result too: its rows are NaN, of settings that are tuned it is never
-    the best, and a claim about it is not settled.
+    A run that diverges is a result too, and so is one in which no episode ended: its rows are NaN,
+    of settings that are tuned it is never the best, and a claim about it is not settled.
 
     **Arguments:**
 
@@ -80,7 +87,10 @@ def run(
         agent = experiment.agent(environment, variant, tuned)
         where = str(folder.relative_to(out))
         if complete(agent, folder, size.steps, seeds, seed, where, progress=progress, say=say):
-            return rows_of(experiment, environment, variant, tuned, folder)
+            found = rows_of(experiment, environment, variant, tuned, folder)
+            if lacking := told_lacking(found, experiment.metric):
+                say(f"{where}: {lacking}")
+            return found
         steps = iterations_in(folder / CHECKPOINT) * agent.steps_per_iteration
         return diverged_rows(environment, variant, tuned, seeds, steps)
 

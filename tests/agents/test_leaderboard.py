@@ -110,6 +110,21 @@ def test_a_run_that_diverges_is_no_row_and_the_others_go_on(tmp_path, monkeypatc
     assert len(asked) == 2 and read_table(tmp_path) == Table()
 
 
+def test_a_run_in_which_no_episode_ends_is_no_row_and_is_told(tmp_path, monkeypatch):
+    def complete(agent, folder, *others, **options):
+        folder.mkdir(parents=True)
+        lines = "iteration,env_steps,seed,return\n1,50,0,nan\n1,50,1,0.5\n"
+        (folder / "scalars.csv").write_text(lines)
+        return True
+
+    said = []
+    monkeypatch.setattr(sys.modules[fill.__module__], "complete", complete)
+    runs = [("long", memory) for memory in SMALL.variants]
+    assert fill(SMALL, Table(), tmp_path, runs, scale="quick", say=said.append) == Table()
+    assert said[0] == "runs/long/one: no value of 'return' of seed 0, as where no episode ended"
+    assert len(said) == 2
+
+
 def test_a_table_is_read_as_it_was_written(tmp_path):
     written = table({("a", "mlp"): (0.0, 0.5), ("a", "x, y"): (np.nan, 1.0)})
     for folder in ("one", "other"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.experiments.experiment import Experiment
 from agents.experiments.leaderboard.table import Table, read_table, write_table
-from agents.experiments.results import rows_of
+from agents.experiments.results import rows_of, told_lacking
 from agents.experiments.runner import (
     REPORTED,
     check_known,
@@ -50,8 +50,8 @@ def fill(
 ) -> Table:
     """Run what a table lacks, and write the table after every run.
 
-    A run that diverges is not in the table. Several processes may fill one folder: what one has
-    run, or is running, the others do not run again.
+    A run that diverges, or of which a seed ended no episode, is not in the table. Several processes
+    may fill one folder: what one has run, or is running, the others do not run again.
 
     **Arguments:**
 
@@ -93,6 +93,9 @@ def fill(
             continue
         seconds = time.process_time() - begun if whole else math.nan
         rows = rows_of(board, task, memory, {}, folder)
+        if lacking := told_lacking(rows, board.metric):
+            say(f"{where}: {lacking}")
+            continue
         with sole_writer(out, wait=60.0):
             table = _with_kept(table, out)
             if not table.has(task, memory):

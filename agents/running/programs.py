@@ -1,22 +1,24 @@
 """The compiled programs of a run of several seeds, each program compiled once."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, UInt32
 
 from agents.acting import evaluate
-from agents.agent import AbstractAgent, Report
+from agents.agent import AbstractAgent, AgentState, Report
 from agents.mapped import mapped
 from agents.running.devices import Devices, placement
 from agents.running.memory import check_size
 from agents.running.messages import check_order
 from agents.running.processes import several
 from agents.running.scalars import INDEX
+from zoo.parts.checks import shown
 
 OverSeeds = Callable[[Callable[..., Any]], Callable[..., Any]]
 """How a function of one seed becomes one of all: `mapped`, or see `AbstractPlacement`."""
@@ -62,7 +64,8 @@ class Programs:
         **Raises:**
 
         `ValueError` if the run cannot be split over devices, see `placement`, or
-        between processes, see `check_order`; also for a report, see `check_report`.
+        between processes, see `check_order`; for a report, see `check_report`. And `ValueError` or
+        `TypeError` for what `iterate` returns, see `check_iteration`.
         """
         began = time.perf_counter()
         self.seeds = seeds
@@ -77,7 +80,7 @@ class Programs:
             lowered = traced.lower()
             self.init, self.state = lowered.compile(), shapes(lowered.out_info)
             lowered = jax.jit(
-                place.over_seeds(agent.iterate),
+                place.over_seeds(_checked_iterate(agent)),
                 donate_argnums=0,
                 in_shardings=(place.state,),
                 out_shardings=(place.state, place.per_seed),
@@ -106,6 +109,67 @@ class Programs:
     def evaluate(self, state: Any, iteration: int) -> dict[str, Any]:
         """Return mean return and length of fresh episodes, for each seed."""
         return self._evaluate(state.learner, np.uint32(iteration))
+
+
+def check_iteration(agent: AbstractAgent, state: Any, answer: Any) -> None:
+    """Raise `ValueError` or `TypeError` where `iterate` does not return what it is asked for.
+
+    **Arguments:**
+
+    - `agent`: whose `iterate` it is.
+    - `state`: what it was called with; the state that it returns has to be built alike.
+    - `answer`: what it returned.
+    """
+    subject = f"`{type(agent).__name__}.iterate`"
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        found = f"{len(answer)} values" if isinstance(answer, tuple) else type(answer).__name__
+        raise ValueError(f"{subject} returns {found}, and not (state, report).")
+    after, report = answer
+    for name, part, kind in (("state", after, AgentState), ("report", report, Report)):
+        if not isinstance(part, kind):
+            raise TypeError(
+                f"{subject} returns a {name} of {type(part).__name__}, which must be "
+                f"agents.{kind.__name__}."
+            )
+    for name in ("metrics", "diagnostics", "episodes"):
+        part = getattr(report, name)
+        if not isinstance(part, Mapping):
+            raise TypeError(
+                f"`Report`: `{name}` (={shown(part)}) must be a dictionary of numbers by name."
+            )
+    (old, was), (new, now) = map(jax.tree_util.tree_flatten_with_path, (state, after))
+    before, there = ({jax.tree_util.keystr(path): x for path, x in tree} for tree in (old, new))
+    for place in before | there:
+        if place not in there or place not in before:
+            word = "without" if place in before else "with"
+            raise ValueError(
+                f"{subject} returns a state {word} {place[1:]}, and was called with one that has "
+                f"{'it' if place in before else 'none'}."
+            )
+        if _type(before[place]) != _type(there[place]):
+            raise ValueError(
+                f"{subject} returns a state whose {place[1:]} is {_type(there[place])}, and was "
+                f"called with {_type(before[place])}."
+            )
+    if was != now:
+        raise ValueError(f"{subject} returns a state of {now}, and was called with one of {was}.")
+
+
+def _type(leaf: Any) -> str:
+    if not eqx.is_array_like(leaf):
+        return type(leaf).__name__
+    return f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}"
+
+
+def _checked_iterate(agent: AbstractAgent) -> Callable[[Any], Any]:
+    """`iterate` of one seed, checked where it is traced, which it is once."""
+
+    def iterate(state: Any) -> Any:
+        answer = agent.iterate(state)
+        check_iteration(agent, state, answer)
+        return answer
+
+    return iterate
 
 
 def check_report(report: Report) -> None:

@@ -37,7 +37,7 @@ from agents.running.checkpoint import read_header
 from agents.running.events import TensorBoardLog
 from agents.running.load import load_run
 from agents.running.loop import Loop
-from agents.running.programs import check_report, evaluation_keys
+from agents.running.programs import Programs, check_report, evaluation_keys
 from agents.running.scalars import ScalarLog, ScalarsError
 from tests.agents.damage import rewritten
 from tests.agents.trackers import install_tracker
@@ -364,6 +364,43 @@ def test_what_cannot_be_a_column_of_numbers_is_told_before_anything_is_trained(t
     ):
         with pytest.raises(ValueError, match=f"^`Report`: {message}"):
             check_report(jax.eval_shape(report, **{name: jax.ShapeDtypeStruct(shape, dtype)}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s, r: s, r"returns AgentState, and not \(state, report\)"),
+        (lambda s, r: (s, r, r), r"returns 3 values, and not \(state, report\)"),
+        (lambda s, r: (s.learner, r), r"returns a state of dict, which must be agents\.AgentState"),
+        (lambda s, r: (s, {}), r"returns a report of dict, which must be agents\.Report"),
+        (
+            lambda s, r: (s, Report({}, {}, None)),
+            r"`episodes` \(=None\) must be a dictionary of nu",
+        ),
+        (
+            lambda s, r: (dataclasses.replace(s, iteration=s.iteration * 1.5), r),
+            r"a state whose iteration is float\d\d\[\], and was called with int32\[\]",
+        ),
+        (
+            lambda s, r: (dataclasses.replace(s, learner={**s.learner, "same": jnp.ones(2)}), r),
+            r"a state whose learner\['same'\] is float\d\d\[2\], and was called with floa",
+        ),
+        (
+            lambda s, r: (dataclasses.replace(s, learner={"position": jnp.zeros(3)}), r),
+            r"a state without learner\['same'\], and was called with one that has it",
+        ),
+        (
+            lambda s, r: (dataclasses.replace(s, replay=jnp.zeros(3)), r),
+            r"a state with replay, and was called with one that has none",
+        ),
+        (lambda s, r: (dataclasses.replace(s, actors=[]), r), "a state of PyTreeDef.*of PyTreeDef"),
+    ],
+)
+def test_an_iteration_that_breaks_its_contract_is_told_by_name(change, message, unhooked):
+    iterate = lambda self, state: change(*Walk.iterate(self, state))  # noqa: E731
+    kind = dataclass(frozen=True, kw_only=True)(type("Broken", (Walk,), {"iterate": iterate}))
+    with pytest.raises((TypeError, ValueError), match=message):
+        Programs(kind(), seed=0, seeds=2, evaluation_episodes=0)
 
 
 class Endless(gymnasium.Env):

@@ -153,6 +153,16 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
             r"costs\.csv has no line for mlp on a, seed 0",
         ),
         ("results.csv", lambda b: b + b"\xff\n", r"results\.csv is no text"),
+        (
+            "results.csv",
+            lambda b: b + b[b.rindex(b"a,") :],
+            r"results\.csv must have seeds from 0 on, each once, of mlp on a, not 0, 1, 1",
+        ),
+        (
+            "results.csv",
+            lambda b: b[: b.index(b"a,")] + b[b.rindex(b"a,") :],
+            r"results\.csv must have seeds from 0 on, each once, of mlp on a, not 1",
+        ),
     ],
 )
 def test_a_damaged_file_is_named(name, damage, message, tmp_path):
@@ -197,7 +207,7 @@ def test_all_are_counted_on_the_same_tasks():
     assert tasks == ("a", "b")
     assert (first.memory, second.memory) == ("good", "mlp")
     assert first.mean[0] == pytest.approx(0.65) and first.better == pytest.approx(0.5)
-    assert first.gain[0] == pytest.approx(0.8) and second.gain[0] == 0
+    assert first.gain[0] == pytest.approx(0.8) and second.gain == (0, 0, 0)
     assert first.gain[1] < first.gain[0] < first.gain[2]
     assert np.isnan(standings(table({("a", "mlp"): (0.0, 1.0)}))[1][0].gain[0])
     assert standings(table(scores), ("b",))[1][0].memory == "mlp"
@@ -213,6 +223,9 @@ def test_seeds_are_as_many_in_all_tasks_and_more_than_two_for_an_interval():
     one = table({("a", "mlp"): (0.0,), ("a", "x"): (1.0,)})
     _, (first, *_) = standings(one)
     assert first.mean[0] == 1 and np.isnan(first.mean[1:]).all() and np.isnan(first.iqm[1:]).all()
+    two = {("a", "mlp"): (0.0, 0.1), ("a", "x"): (0.5, 0.8), (twin("a"), "mlp"): (1.0, 1.1)}
+    _, (first, _) = standings(table(two))
+    assert first.gain[0] == pytest.approx(0.6) and np.isnan(first.gain[1:]).all()
     mixed = table({("a", "mlp"): (0.0, 0.1, 0.2), ("b", "mlp"): (0.0,)})
     with pytest.raises(ValueError, match=r"as many seeds of 'mlp' in all tasks, not {'a': 3, 'b'"):
         standings(mixed)

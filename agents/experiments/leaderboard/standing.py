@@ -22,12 +22,12 @@ class Standing:
     **Attributes:**
 
     - `mean`, `iqm`: of the final return over tasks and seeds, with its 95 % interval by the
-      stratified bootstrap, which is NaN of fewer than three seeds.
+      stratified bootstrap; intervals are NaN of fewer than three seeds.
     - `better`: the probability that a run is better than one without memory on the same task.
     - `gain`: the mean over tasks of the memory gain, `(m - m0) / (m1 - m0)` for the mean `m` of the
       memory, `m0` of none, and `m1` of none in the fully observed twin, with its interval. Tasks
       count where all runs of the twin are better than all without memory by more than 0.05; NaN
-      where there are none.
+      where there are none, and 0 of no memory, by definition, with both ends.
     """
 
     memory: str
@@ -74,10 +74,10 @@ def standings(table: Table, tasks: Sequence[str] = ()) -> tuple[tuple[str, ...],
     return common, sorted(found, key=lambda s: -s.mean[0])
 
 
-def _interval(aggregate: Callable[[np.ndarray], float], values: np.ndarray) -> Interval:
-    if len(values) < FEWEST:  # an interval of one run would be the run
-        return aggregate(values), np.nan, np.nan
-    return bootstrap(aggregate, values)
+def _interval(aggregate: Callable[..., float], *scores: np.ndarray) -> Interval:
+    if min(map(len, scores)) < FEWEST:  # an interval of one run would be the run
+        return aggregate(*scores), np.nan, np.nan
+    return bootstrap(aggregate, *scores)
 
 
 def _full_part(table: Table, tasks: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -128,10 +128,12 @@ def _gainful(table: Table, tasks: Sequence[str]) -> tuple[str, ...]:
 def _gain(table: Table, memory: str, tasks: Sequence[str]) -> Interval:
     if not tasks:
         return np.nan, np.nan, np.nan
+    if memory == MEMORYLESS:  # drawn twice, as the memory and as none, it would differ from itself
+        return 0.0, 0.0, 0.0
     ends = (scores_of(table, MEMORYLESS, names) for names in (tasks, [twin(t) for t in tasks]))
 
     def gain(values: np.ndarray, least: np.ndarray, most: np.ndarray) -> float:
         low = least.mean(axis=0)
         return float(np.mean((values.mean(axis=0) - low) / (most.mean(axis=0) - low)))
 
-    return bootstrap(gain, scores_of(table, memory, tasks), *ends)
+    return _interval(gain, scores_of(table, memory, tasks), *ends)

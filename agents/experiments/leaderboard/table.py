@@ -96,11 +96,21 @@ def read_table(folder: Path = KEPT) -> Table:
 
     **Raises:**
 
-    `ValueError` for a file that is damaged, or has not what belongs to a row of the results.
+    `ValueError` for a file that is damaged, or has not what belongs to a row of the results, and
+    for a seed that the results have twice or leave out.
     """
     if not (folder / RESULTS).exists():
         return Table()
     rows = read_rows(folder / RESULTS)
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        seeds.setdefault(_place(row), []).append(row.seed)
+    for (environment, variant), found in seeds.items():
+        if sorted(found) != list(range(len(found))):
+            raise ValueError(
+                f"{folder / RESULTS} must have seeds from 0 on, each once, of {variant} on "
+                f"{environment}, not {', '.join(map(str, found))}"
+            )
     curves = {line[:3]: Curve(*line) for line in map(tuple, read_csv(folder / _CURVES, _OF_CURVE))}
     seconds = {(e, v): s for e, v, s in read_csv(folder / _COSTS, _OF_COST)}
     for row in rows:

@@ -112,8 +112,12 @@ class Experiment:
     def __post_init__(self):
         fit_fields(self)
         for name in ("environments", "variants"):
-            self._check_labels(name, list(getattr(self, name)))
+            self._check_labels(name, getattr(self, name))
+        for name, scale in self.scales.items():
+            fitted("scales", name, str, of=self.name)
+            fitted(f"scales[{name!r}]", scale, Scale, of=self.name)
         for name, values in self.tune.items():
+            fitted("tune", name, str, of=self.name)
             if not fitted("tune", values, Sequence, of=name):
                 raise ValueError(f"`tune` of {self.name!r} has no value for {name!r}.")
         for claim in self.claims:
@@ -131,11 +135,13 @@ class Experiment:
                 f"`scales` (={sorted(self.scales)}) of {self.name!r} must have quick and small."
             )
 
-    def _check_labels(self, field: str, labels: Sequence[str]) -> None:
+    def _check_labels(self, field: str, labels: Mapping[str, Settings]) -> None:
         if not labels:
             raise ValueError(f"`{field}` of {self.name!r} must have one at least.")
         folders: dict[str, str] = {}
-        for label in labels:
+        for label, settings in labels.items():
+            fitted(field, label, str, of=self.name)
+            fitted(f"{field}[{label!r}]", settings, Mapping, of=self.name)
             if not folder_name(label).strip("."):
                 raise ValueError(
                     f"`{field}` of {self.name!r} have {label!r}, which no folder can be called."

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.acting.contract import check_one
 from agents.experiments.claims import AbstractClaim, Verdict
 from agents.experiments.experiment import Experiment, Probe, Settings
 from agents.running.files import write_whole
@@ -58,7 +59,12 @@ class Row:
 def rows_of(
     experiment: Experiment, environment: str, variant: str, tuned: Settings, folder: Path
 ) -> list[Row]:
-    """Read the rows of a run from its folder."""
+    """Read the rows of a run from its folder.
+
+    **Raises:**
+
+    `TypeError` where a probe's answer is not one real number.
+    """
     if experiment.probe is None:
         steps, measures = _of_curve(experiment, folder)
     else:
@@ -118,7 +124,11 @@ def _answers(probe: Probe, folder: Path) -> tuple[int, list[tuple]]:
     agent, state, config = load_run(folder)
     steps = int(state.iteration[0]) * agent.steps_per_iteration
     policies = [policy_of(agent, state, seed) for seed in range(config["seeds"])]
-    return steps, [(probe(agent, policy),) * 3 for policy in policies]
+    answers = [probe(agent, policy) for policy in policies]
+    for answer in answers:
+        kinds = [np.bool_, np.integer, np.floating]
+        check_one("probe(agent, policy)", answer, kinds, "one real number")
+    return steps, [(float(answer),) * 3 for answer in answers]
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

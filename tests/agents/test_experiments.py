@@ -5,6 +5,7 @@ import itertools
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import agents
 from agents import experiments
 from agents.cli import main
 from agents.experiments import Better, Experiment, Lines, Reaches, Scale
-from agents.experiments.results import write_rows
+from agents.experiments.results import rows_of, write_rows
 from agents.running.folder import CHECKPOINT
 
 LENGTHS = {"short": {"env_options": {"length": 1}}, "long": {"env_options": {"length": 2}}}
@@ -126,6 +127,13 @@ def test_a_run_that_is_not_whole_makes_no_rows(tmp_path):
         ),
         ({"environments": {"": {}}}, "`environments` of 'tiny' have '', which no folder"),
         ({"tune": {"discount": ()}}, "`tune` of 'tiny' has no value for 'discount'"),
+        ({"variants": {1: {}}}, r"`variants` \(=1\) of 'tiny' must be a string"),
+        ({"variants": {"a": None}}, r"`variants\['a'\]` \(=None\) of 'tiny' must be a Mapping"),
+        ({"tune": {1: (0.1,)}}, r"`tune` \(=1\) of 'tiny' must be a string"),
+        (
+            {"scales": {"quick": (1, 2), "small": Scale(1, 2)}},
+            r"`scales\['quick'\]` \(=\(1, 2\)\) of 'tiny' must be a Scale",
+        ),
         ({"environments": {}}, "`environments` of 'tiny' must have one at least"),
         (
             {"variants": {"a+b": {}, "a_b": {}}, "claims": ()},
@@ -225,6 +233,23 @@ def test_a_probe_is_asked_of_every_seed(tmp_path):
         assert row.final == row.best == row.area == value
         assert row.steps == 200
     assert len({row.final for row in rows}) > 1
+
+
+@pytest.mark.parametrize("answer", ["s", np.array([1.0, 2.0]), None, 1j])
+def test_a_probe_that_does_not_answer_with_a_number_is_named(answer, tmp_path, monkeypatch):
+    state = SimpleNamespace(iteration=np.ones(2, int))
+    run = SimpleNamespace(steps_per_iteration=50), state, {"seeds": 2}
+    monkeypatch.setattr("agents.experiments.results.load_run", lambda folder: run)
+    monkeypatch.setattr("agents.experiments.results.policy_of", lambda *_: None)
+    rows = rows_of(
+        dataclasses.replace(TINY, probe=lambda *_: np.float32(3)), "long", "one", {}, tmp_path
+    )
+    assert [(row.steps, row.area) for row in rows] == [(50, 3.0)] * 2
+    asked = dataclasses.replace(TINY, probe=lambda *_: answer)
+    with pytest.raises(
+        TypeError, match=r"`probe\(agent, policy\)` \(=.*\) must be one real number"
+    ):
+        rows_of(asked, "long", "one", {}, tmp_path)
 
 
 @pytest.mark.slow

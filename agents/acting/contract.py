@@ -93,11 +93,24 @@ def _check_info(env: Environment, name: str, info: Any) -> None:
 
 def _eval_shape(env: Environment, params: Any, name: str, answer: str, *arguments: Any) -> Any:
     def arrays(*given):
-        return jax.tree.map(jnp.asarray, getattr(env, name)(*given, params))
+        out = getattr(env, name)(*given, params)
+        _check_count(env, name, out, answer)
+        parts = zip(answer.strip("()").split(", "), out, strict=True)
+        return tuple(_in_arrays(f"{_named(env)} `{name}` returns {part}", x) for part, x in parts)
 
-    out = jax.eval_shape(arrays, *arguments)
-    _check_count(env, name, out, answer)
-    return out
+    return jax.eval_shape(arrays, *arguments)
+
+
+def _in_arrays(found: str, tree: Any) -> Any:
+    def array(path: Any, leaf: Any) -> Array:
+        try:
+            return jnp.asarray(leaf)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{found}{jax.tree_util.keystr(path)} as {type(leaf).__name__}, not as numbers."
+            ) from None
+
+    return jax.tree_util.tree_map_with_path(array, tree)
 
 
 def _check_count(env: Environment, name: str, out: Any, answer: str) -> None:

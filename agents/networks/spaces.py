@@ -64,6 +64,8 @@ def check_space(space: Any, name: str) -> None:
             raise ValueError(f"{name}.n (={shown(space.n)}) must be a whole number of at least 1.")
     elif isinstance(space, spaces.Box):
         _check_box(space, name)
+    elif space is None:  # as of a function that forgets its `return`
+        raise TypeError(f"{name} (=None) must be Discrete, MultiDiscrete, Box, Tuple or Dict.")
     elif isinstance(parts := getattr(space, "spaces", None), dict | tuple | list):
         items = parts.items() if isinstance(parts, dict) else enumerate(parts)
         for key, part in items:

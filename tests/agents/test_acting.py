@@ -103,6 +103,10 @@ class Changing(Walk):
             r"returns observation as float32\[1, 3\], `reset_env` as float32\[3\]",
         ),
         (lambda o, s, r, d, i: (o, (s, s), r, d, i), "returns a state of .*, `reset_env` one of"),
+        (
+            lambda o, s, r, d, i: (o, s, r, d, {"a": "b"}),
+            r"returns info\['a'\] as str, not as numbers",
+        ),
         (lambda o, s, r, d, i: (o, s, r, d, None), "returns info as NoneType, not as a dictionary"),
     ],
 )

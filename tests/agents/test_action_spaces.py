@@ -68,6 +68,7 @@ class Acted(Tape):
             r"`action_space`.low \(of shape \(3,\)\) must be one number, or of the Box's shape \(2",
         ),
         (agents.PPO, spaces.Box(None, None, (2,)), TypeError, r"low \(=None\) must be numbers"),
+        (agents.PPO, None, TypeError, r"Acted.: `action_space` \(=None\) must be Discrete, Multi"),
         (agents.PPO, spaces.Box(0.0, 1.0, 3), TypeError, "a Box of shape 3. must have a tuple as"),
         (
             agents.PPO,

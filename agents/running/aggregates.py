@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents.running.statistics import CONFIDENCE
-from zoo.annotations import Count, Fraction, Seed, checked
+from zoo.annotations import Count, Fraction, Seed, checked, fitted
 from zoo.parts.checks import shown
 
 Aggregate = Callable[..., Any]
@@ -50,7 +50,13 @@ OF_SEEDS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def optimality_gap(scores: np.ndarray, best: float = 1.0) -> float:
-    """Return by how much runs fall short of `best`, on average; what is above counts as `best`."""
+    """Return by how much runs fall short of `best`, on average; what is above counts as `best`.
+
+    **Raises:**
+
+    `TypeError` or `ValueError` for a `best` that is not a finite number.
+    """
+    best = fitted("best", best, float)
     return float(np.mean(best - np.minimum(_numbers(scores), best)))
 
 
@@ -136,7 +142,8 @@ def bootstrap(
     **Raises:**
 
     `ValueError` for scores that are not `[runs, tasks]`, or not all finite, and where there are
-    none; `TypeError` or `ValueError` for another argument that breaks its rule.
+    none; `TypeError` for an `aggregate` that returns no numbers; `TypeError` or `ValueError` for
+    another argument that breaks its rule.
     """
     if not scores:
         raise ValueError("`scores` must be given: one array for each argument of `aggregate`.")
@@ -145,6 +152,9 @@ def bootstrap(
         if not np.isfinite(x).all():
             bad = np.count_nonzero(~np.isfinite(x))
             raise ValueError(f"`scores` must be finite, which {bad} of {x.size} are not")
+    value = aggregate(*arrays)
+    if np.asarray(value).dtype.kind not in "biuf":
+        raise TypeError(f"`aggregate` must return numbers, not {shown(value)}.")
     # All of them in one call, which takes a third of the time of a call for each sample.
     runs = np.concatenate([np.full(x.size, len(x)) for x in arrays])
     rows = np.random.default_rng(seed).integers(runs, size=(samples, len(runs)))
@@ -157,4 +167,4 @@ def bootstrap(
     tail = 50 * (1 - confidence)
     ends = np.percentile(values, [tail, 100 - tail], axis=0)
     low, high = ends.tolist() if ends.ndim == 1 else ends
-    return aggregate(*arrays), low, high
+    return value, low, high

@@ -83,6 +83,9 @@ def test_each_threshold_has_an_interval_of_its_own():
         (lambda: bootstrap(mean, SCORES, confidence=95), r"`confidence` \(=95\) must be above 0 a"),
         (lambda: bootstrap(mean, SCORES, seed=-1), r"`seed` \(=-1\) must be a whole number from 0"),
         (lambda: bootstrap(mean), "`scores` must be given"),
+        (lambda: bootstrap(lambda x: None, SCORES), "`aggregate` must return numbers, not None"),
+        (lambda: optimality_gap(SCORES, best="x"), r"`best` \(='x'\) must be a number"),
+        (lambda: optimality_gap(SCORES, best=np.nan), r"`best` \(=nan\) must be a number, finite"),
         (lambda: mean(np.ones((0, 2))), r"`scores` \(shape \(0, 2\)\) must be at least one"),
         (lambda: iqm("abc"), r"`scores` \(='abc'\) must be an array of numbers"),
         (lambda: optimality_gap([]), r"`scores` \(shape \(0,\)\) must be at least one number"),
@@ -90,7 +93,7 @@ def test_each_threshold_has_an_interval_of_its_own():
     ],
 )
 def test_what_cannot_be_aggregated_is_named(call, message, unhooked):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         call()
 
 

@@ -124,7 +124,8 @@ def _eigenvalues(memory, state, x):
     state = memory.init_state() if state is None else state
     x = memory.check_input(jnp.zeros(memory.inputs) if x is None else x)
     state = memory.check_state(state)
-    jax.eval_shape(memory.step, state, x)  # says what is wrong with a memory of several seeds
+    # Says what is wrong with a memory of several seeds. Its numbers may be NumPy's.
+    eqx.filter_eval_shape(type(memory).step, memory, state, x)
     found = np.asarray(widened(_recurrence(memory, state, x)))  # NumPy has none of float16
     if not np.isfinite(found).all():
         raise ValueError(
@@ -138,7 +139,7 @@ def _recurrence(memory, state, x):
     if not any(jnp.issubdtype(jnp.result_type(h), jnp.inexact) for h in jax.tree.leaves(state)):
         return jnp.zeros(0)  # a count of steps, or nothing
     if isinstance(memory, (zoo.AbstractTimeInvariantCell, zoo.AbstractLinearCell)):
-        return memory.coefficients(x)[0].ravel()
+        return jnp.broadcast_to(memory.coefficients(x)[0], state.shape).ravel()
     if isinstance(memory, zoo.AbstractTwoAxisCell):
         a, b = memory.coefficients(memory.recurrence_parameters(), x[None])
         return jnp.broadcast_to(a if a.ndim < b.ndim else a[0], b.shape[1:]).ravel()

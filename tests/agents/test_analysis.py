@@ -390,6 +390,25 @@ def test_coefficients_are_the_eigenvalues_of_the_jacobian(name):
     np.testing.assert_allclose(_sorted(got), _sorted(np.linalg.eigvals(jacobian)), atol=1e-8)
 
 
+class OneDecayARow(zoo.AbstractLinearCell):
+    """A state `[3, hidden]` whose rows have a decay each."""
+
+    inputs: int = 2
+    hidden: int = 2
+    outputs = 6
+
+    def coefficients(self, x):
+        return jnp.array([[0.9], [0.5], [0.1]]), jnp.broadcast_to(x, (3, 2))
+
+    def readout(self, state, x):
+        return state.ravel()
+
+
+def test_a_decay_that_broadcasts_is_the_eigenvalue_of_every_entry():
+    got = analysis.eigenvalues(OneDecayARow())
+    np.testing.assert_array_equal(got, [0.9, 0.9, 0.5, 0.5, 0.1, 0.1])
+
+
 @pytest.mark.slow
 def test_eigenvalues_of_a_dense_cell_are_those_of_its_jacobian():
     cell = zoo.Elman(2, 4, key=jax.random.key(0))

@@ -114,7 +114,8 @@ class AbstractMemory(eqx.Module):
         """One step whose gradient is that of the whole past.
 
         The gradient of `y` with respect to the parameters is supplied from the sensitivity; the
-        path to `x` is open; the carry that comes out is under `stop_gradient`.
+        path to `x` is open. The carry is a constant, the one that goes in as well as the one that
+        comes out: what made the initial state learns nothing here, but by `step` it does.
 
         **Arguments:**
 
@@ -142,7 +143,8 @@ class AbstractMemory(eqx.Module):
 
         The gradient is untruncated, and the backward pass holds one sensitivity per segment, not
         one per step. It has no derivatives of its own: they would need those of the sensitivity.
-        The carry that comes out is under `stop_gradient`.
+        The carry is a constant, the one that goes in as well as the one that comes out: what made
+        the initial state learns nothing here, but by `scan` it does.
 
         **Arguments:**
 

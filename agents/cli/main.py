@@ -132,25 +132,32 @@ def parse_command(words: Sequence[str]) -> Any:
         return parse_sweep(words[1:], f"{program()} sweep")
     typed = list(words[:1]) == ["train"]
     train = train_command(told.algorithm, told.preset) if typed else untold_train_command()
+    kinds: tuple[Any, ...] = (
+        train,
+        Sweep,
+        Evaluate,
+        Play,
+        Compare,
+        Experiment,
+        Leaderboard,
+        Watch,
+        Analyze,
+        Envs,
+        Cells,
+    )
+    config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
+    for kind in kinds:
+        if list(words[:1]) == [kind.__name__.lower()]:
+            # Among the others it would send who misspells an option of it to the help of all.
+            name = f"{program()} {words[0]}"
+            return tyro.cli(kind, prog=name, args=list(words[1:]), config=config)
     return tyro.cli(
-        Union[  # pyright: ignore  # noqa: UP007
-            train,
-            Sweep,
-            Evaluate,
-            Play,
-            Compare,
-            Experiment,
-            Leaderboard,
-            Watch,
-            Analyze,
-            Envs,
-            Cells,
-        ],
+        Union[kinds],  # pyright: ignore  # noqa: UP007
         prog=program(),
         description="Agents with memory: train them, evaluate them, compare them.\n\n"
         "--version tells the versions of this program and of what it runs on.",
         args=list(words),
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+        config=config,
     )
 
 

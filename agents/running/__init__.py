@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from agents.running.folder import RunFolderError as RunFolderError
     from agents.running.load import load_policy as load_policy
     from agents.running.load import load_run as load_run
+    from agents.running.scalars import Scalars as Scalars
     from agents.running.scalars import ScalarsError as ScalarsError
+    from agents.running.scalars import read_scalars as read_scalars
     from agents.running.train import TrainResult as TrainResult
 else:
     # Not `train`, which is the module of that name here, and `agents.train` to everybody.

@@ -9,7 +9,8 @@ from jaxtyping import Array, Bool, Float
 
 import scan
 from agents.networks.spaces import by_content, encode
-from zoo.parts.checks import check_shapes
+from scan.trees import described
+from zoo.parts.checks import check_shapes, shown
 
 
 class Inputs(eqx.Module):
@@ -34,9 +35,14 @@ def beginning(inputs: Inputs, begin: Any) -> Inputs:
 
     **Raises:**
 
-    `TypeError` for a `begin` that is not boolean, `ValueError` for one of another shape than that
-    of the inputs.
+    `TypeError` for inputs that are none, and for a `begin` that is not boolean; `ValueError` for
+    one of another shape than that of the inputs.
     """
+    if not isinstance(inputs, Inputs):
+        found = described(inputs) if eqx.is_array_like(inputs) else shown(inputs)
+        raise TypeError(
+            f"`inputs` (={found}) must be agents.networks.Inputs, which hold an observation."
+        )
     if begin is None or begin is False:
         return inputs
     begin = scan.check_begin(begin)

@@ -252,6 +252,17 @@ def test_borders_of_another_shape_are_refused(separate, unhooked):
             form(carry, given, "x")
 
 
+@pytest.mark.parametrize("separate", [False, True])
+def test_observations_alone_are_no_inputs(separate, unhooked):
+    net = eqx.filter_eval_shape(lambda: network(separate=separate))
+    xs = np.zeros((4, 3), np.float32)
+    carry = ((None, None), (None, None))
+    message = r"`inputs` \(=float32\[4, 3\]\) must be agents.networks.Inputs"
+    for form in (net.step, net.stepper().step, net.rtrl_step, net.scan, net.rtrl_scan):
+        with pytest.raises(TypeError, match=message):
+            form(carry, xs)
+
+
 @pytest.mark.slow
 def test_actions_of_several_numbers_have_the_sum_of_the_parts():
     """The head is cut into as many distributions as an action has numbers."""

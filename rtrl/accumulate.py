@@ -1,5 +1,6 @@
 """The online loop: loss and gradient of a whole sequence in memory that does not grow with it."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -59,8 +60,10 @@ def accumulate(
 
     `ValueError` where there are no steps, where `begin` or `targets` are of other steps, when the
     number of steps is not divisible by `segment`, and for a loss that is more than a real number;
-    `TypeError` for a `begin` that is not boolean.
+    `TypeError` for a `begin` that is not boolean, and for a loss that takes a target where there
+    are none, or none where there are.
     """
+    _check_arguments(loss, targets)
     time = scan.check_steps("xs", xs)
     begin = None if begin is None else scan.check_begin(begin, time)
     steps = scan.check_steps("targets", targets) if jax.tree.leaves(targets) else time
@@ -110,3 +113,18 @@ def accumulate(
     (value, gradient, carry), _ = jax.lax.scan(lambda *x: (step(*x), None), start, pieces)
     gradient = jax.tree.map(lambda g, p: g.astype(p.dtype), gradient, parameters)
     return value.astype(shape.dtype), gradient, carry
+
+
+def _check_arguments(loss: Callable[..., Any], targets: PyTree) -> None:
+    given = ("y",) if targets is None else ("y", "target")
+    try:
+        signature = inspect.signature(loss)
+    except ValueError:  # some functions of C have none
+        return
+    try:
+        signature.bind(*given)
+    except TypeError:
+        where = "without `targets`" if targets is None else "where `targets` are given"
+        raise TypeError(
+            f"`loss` (its arguments are {signature}) must be `loss({', '.join(given)})` {where}."
+        ) from None

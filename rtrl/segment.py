@@ -11,6 +11,7 @@ import scan
 from rtrl.rows import looked_up
 from rtrl.structure import AbstractStructure, roll
 from rtrl.supply import supply
+from scan.trees import described
 
 
 class AbstractRecurrence(eqx.Module):
@@ -198,11 +199,19 @@ def check_pair(carry: Any) -> None:
     """Raise `ValueError` for what is no pair of a state and a sensitivity."""
     pair = isinstance(carry, tuple) and len(carry) == 2
     if not pair or carry[1] is None:
-        found = "whose second part is None" if pair else f"a {type(carry).__name__}"
+        found = "whose second part is None" if pair else _said(carry)
         raise ValueError(
             f"`carry` ({found}) must be a state and its sensitivity, as "
             "`(init_state(), rtrl_init())` are."
         )
+
+
+def _said(carry: Any) -> str:
+    if eqx.is_array_like(carry):  # JAX's name of the class depends on where it is traced
+        return f"={described(carry)}"
+    if isinstance(carry, tuple):
+        return f"a tuple of {len(carry)}"
+    return f"a {type(carry).__name__}"
 
 
 def _constant(tree: PyTree) -> PyTree:

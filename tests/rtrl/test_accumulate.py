@@ -306,6 +306,18 @@ def test_in_half_precision_the_sum_does_not_stop_growing(float32):
         assert jnp.linalg.norm(one.astype(jnp.float32) - other) < 0.05 * jnp.linalg.norm(other)
 
 
+@pytest.mark.parametrize(
+    ("loss", "targets", "message"),
+    [
+        (lambda y, t: jnp.sum(y - t), None, r"are \(y, t\)\) must be `loss\(y\)` without `targ"),
+        (lambda y: jnp.sum(y), jnp.ones(4), r"are \(y\)\) must be `loss\(y, target\)` where `t"),
+    ],
+)
+def test_a_loss_of_other_arguments_is_named(loss, targets, message):
+    with pytest.raises(TypeError, match=message):
+        rtrl.accumulate(loss, None, None, jnp.ones((4, 3)), targets=targets)
+
+
 def test_a_loss_that_has_no_gradient_is_named():
     cell = zoo.get("rtu", hidden=2, inputs=3)
     carry = cell.init_state(), cell.rtrl_init()

@@ -218,7 +218,9 @@ def test_the_example_of_the_docstring():
 @pytest.mark.parametrize(
     ("message", "parameters", "carry"),
     [
-        (r"`carry` \(a .*Array.*\) must be a state and its sensitivity", None, lambda h, s: h[0]),
+        (r"`carry` \(=float64\[3\]\) must be a state and its sens", None, lambda h, s: h[0]),
+        (r"`carry` \(a tuple of 1\) must be a state and its sensitivity", None, lambda h, s: (h,)),
+        (r"`carry` \(a list\) must be a state and its sensitivity", None, lambda h, s: [h, s]),
         (r"`carry` \(whose second part is None\) must be a", None, lambda h, s: (h, None)),
         (r"`parameters` \(=.*\) must have the structure of those that", {"a": jnp.ones(3)}, None),
     ],

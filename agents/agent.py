@@ -15,7 +15,7 @@ from jaxtyping import Array, Int, PyTree
 from agents.acting import Actor, Policy
 from agents.envs import resolve
 from agents.networks.spaces import check_space
-from agents.settings import check_settings
+from agents.settings import Settings, check_settings
 from zoo.options import Options
 from zoo.parts.checks import check_counts, did_you_mean
 
@@ -61,7 +61,7 @@ class Report(eqx.Module):
 
 
 @dataclass(frozen=True)
-class AbstractAgent(abc.ABC):
+class AbstractAgent(Settings, abc.ABC):
     """A learning algorithm in an environment: settings with pure functions.
 
     The functions run under `jit`, and under `vmap` over seeds; states are pytrees of arrays. From
@@ -85,7 +85,7 @@ class AbstractAgent(abc.ABC):
         self.check()
         check_counts(1, steps_per_iteration=self.steps_per_iteration)
 
-    def check(self) -> None:  # noqa: B027 - most agents have rules, not all
+    def check(self) -> None:
         """Raise `ValueError` or `TypeError` naming a setting, its value and the rule it breaks."""
 
     @classmethod

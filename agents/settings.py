@@ -2,9 +2,10 @@
 
 import dataclasses
 import functools
+import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import jax
 import zoo
 from agents.envs import describe
 from zoo.annotations import annotations_of, fit_fields
-from zoo.parts.checks import shown
+from zoo.parts.checks import did_you_mean, shown
 
 
 def to_plain(settings: Any) -> dict[str, Any]:
@@ -77,15 +78,38 @@ def from_plain(kind: type, plain: Mapping[str, Any]) -> Any:
     return kind(**{name: value(name, given) for name, given in plain.items()})
 
 
+class Settings:
+    """A dataclass whose settings are given by name: one that there is not is told with the nearest.
+
+    **Raises:**
+
+    `TypeError` for the name of a setting that it does not have.
+    """
+
+    def __new__(cls, *_: Any, **given: Any):
+        # Of `__init__`, which may be another than that of the fields.
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        names = [p.name for p in parameters]
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        for name, value in given.items():
+            if name not in names and not takes_any:
+                raise TypeError(_unknown(cls, names, name, value))
+        return super().__new__(cls)
+
+
 def check_names(kind: type, given: Mapping[str, Any], *, of: str = "") -> None:
     """Raise `ValueError` for a setting that a dataclass does not have; `of` names who gives it."""
     names = [f.name for f in dataclasses.fields(kind)]
     for name, value in given.items():
         if name not in names:
-            subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
-            raise ValueError(
-                f"{subject} is not a setting of {kind.__name__}, which has: {', '.join(names)}."
-            )
+            raise ValueError(_unknown(kind, names, name, value, of))
+
+
+def _unknown(kind: type, names: Sequence[str], name: str, value: Any, of: str = "") -> str:
+    subject = f"`{name}` (={shown(value)})" + (f" of {of!r}" if of else "")
+    listed = ", ".join(names) or "none"
+    hint = did_you_mean(name, names)
+    return f"{subject} is not a setting of {kind.__name__}, which has: {listed}.{hint}"
 
 
 def _union(annotation: Any) -> tuple[Any, ...]:

@@ -16,10 +16,11 @@ from jaxtyping import Array, Int, PyTree
 import rtrl
 from agents.learning.segments import from_segments, take, to_segments
 from agents.parallel import with_own_copy
+from agents.settings import Settings
 
 
 @dataclass(frozen=True)
-class AbstractGradient(abc.ABC):
+class AbstractGradient(Settings, abc.ABC):
     """A way to compute the gradient of a recurrent network over a rollout.
 
     A network is anything with a cell's four forms over the inputs of a rollout, such as

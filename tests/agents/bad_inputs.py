@@ -234,6 +234,9 @@ CALLS = {
         "`gradient` (=BPTT()) must be agents.RTRL() or agents.TBPTT",
     ),
     "preset": (lambda: DQN.preset("memoroid"), "Did you mean memoroids?"),
+    "PPO(nun_envs)": (lambda: ppo(nun_envs=3), "`nun_envs` (=3) is not a setting of PPO, which"),
+    "PPO(nun_envs) asks": (lambda: ppo(nun_envs=3), "Did you mean num_envs"),
+    "TBPTT(segment)": (lambda: TBPTT(segment=4), "`segment` (=4) is not a setting of TBPTT"),
     "RTRL('8')": (lambda: RTRL("8"), "`segment` (='8') must be a whole number or None."),
     "RTRL(0)": (lambda: RTRL(0), "`segment` (=0) must be a whole number of at least 1, or None."),
     "RTRL(refresh)": (

@@ -1,5 +1,6 @@
 """`zoo.prove`: every promise of a memory, checked on the memory at hand."""
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -87,6 +88,7 @@ def prove(
 def _made(make: Any, inputs: int, hidden: int, key: Array) -> AbstractMemory:
     memory = make
     if callable(make):
+        _check_arguments(make)
         # One program for all parameters takes a sixth of the time of one for each operation.
         try:
             memory = jit(make)(inputs, hidden, key=key)
@@ -98,6 +100,20 @@ def _made(make: Any, inputs: int, hidden: int, key: Array) -> AbstractMemory:
             "`(inputs, hidden, *, key)` that makes one, such as zoo.RTU."
         )
     return memory
+
+
+def _check_arguments(make: Any) -> None:
+    try:
+        signature = inspect.signature(make)
+    except ValueError:  # some functions of C have none
+        return
+    try:
+        signature.bind("inputs", "hidden", key="key")
+    except TypeError:
+        raise TypeError(
+            f"`memory` (={shown(make)}) must take `(inputs, hidden, *, key)`, its arguments are "
+            f"{signature}."
+        ) from None
 
 
 def _checks(memory: AbstractMemory, draws: int) -> list[Check]:

@@ -253,6 +253,14 @@ class Wide(Transposed):
         return self.hidden + 1
 
 
+class Paired(Rolled):
+    """Returns its state and an output from `update`."""
+
+    def update(self, state, x):
+        state = super().update(state, x)
+        return state, state
+
+
 class Undefined(Rolled):
     """Not a number where a unit is negative."""
 

@@ -90,6 +90,11 @@ def test_a_lie_is_named(name):
             liars.Wide,
             r"shapes, of a step.*real outputs of shape \(5,\), as `outputs` says, and not",
         ),
+        (
+            liars.Paired,
+            r"shapes, of an update.*`update` returns a state like that of `init_state`, "
+            r"float64\[4\], and not \('float64\[4\]', 'float64\[4\]'\)",
+        ),
         (liars.Undefined, "values, after random inputs.*states and outputs are finite"),
     ],
 )
@@ -227,6 +232,14 @@ def test_a_memory_has_its_sizes_already(options):
 def test_what_is_no_memory_is_named(memory, unhooked):
     with pytest.raises(TypeError, match=r"`memory` .* must be a memory, or a class or function"):
         zoo.prove(memory)
+
+
+def test_a_class_without_a_key_is_named():
+    def make(inputs, hidden): ...
+
+    message = r"must take `\(inputs, hidden, \*, key\)`, its arguments are \(inputs, hidden\)"
+    with pytest.raises(TypeError, match=message):
+        zoo.prove(make)
 
 
 def test_an_error_goes_through_a_pool_of_processes():

@@ -19,7 +19,7 @@ from zoo.kinds import (
 from zoo.kinds.monoid import AbstractMonoidCell
 from zoo.memory import AbstractMemory
 from zoo.proofs.forms import jit, perturbed
-from zoo.proofs.loop import plain_loop
+from zoo.proofs.loop import plain_loop, plain_step
 from zoo.proofs.losses import LEAST_SCALE, difference, numbers
 from zoo.proofs.probes import leaks, not_holomorphic
 from zoo.proofs.report import Check
@@ -67,8 +67,15 @@ def _slopes(memory):
 
 def shapes(memory: AbstractMemory) -> list[Check]:
     """What a step returns that is not what it says, for which nothing else could be checked."""
+    for path, cell in cells(memory):  # first: a readout of another state says less
+        state, x = jax.eval_shape(cell.init_state), jax.ShapeDtypeStruct((cell.inputs,), float)
+        was, now = described(state), described(jax.eval_shape(cell.update, state, x))
+        if jax.tree.flatten(was) != jax.tree.flatten(now):
+            rule = f"`update` returns a state like that of `init_state`, {was}, and not {now}"
+            return [Check("shapes", "of an update", None, rule=f"{rule}{_of(path)}")]
     state, x = jax.eval_shape(memory.init_state), jax.ShapeDtypeStruct((memory.inputs,), float)
-    after, y = jax.eval_shape(memory.step, state, x)
+    # Not `step`, which refuses outputs of another shape in words about several memories.
+    after, y = jax.eval_shape(lambda *given: plain_step(memory, *given), state, x)
     found = []
     if y.shape != (memory.outputs,) or not jnp.issubdtype(y.dtype, jnp.floating):
         found.append(

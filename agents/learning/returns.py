@@ -23,8 +23,9 @@ def discounted_return(
     `TypeError` for a flag that is not boolean; `ValueError` for one without a step, and for shapes
     that differ.
     """
+    reward, last = jnp.asarray(reward), jnp.asarray(last)
     (done,) = _flags(reward, done=done)
-    check_shapes(jnp.shape(reward)[1:], "a step of `reward`", last=last)
+    check_shapes(reward.shape[1:], "a step of `reward`", last=last)
     return scan.linear(discount * ~done, reward, last, reverse=True)
 
 

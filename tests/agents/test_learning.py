@@ -111,6 +111,8 @@ def test_returns_by_hand(unhooked):
     reward, ended = jnp.array([1.0, 2.0, 4.0]), jnp.array([False, True, False])
     got = discounted_return(reward, ended, jnp.array(8.0), discount=0.5)
     np.testing.assert_array_equal(got, [2.0, 2.0, 8.0])
+    got = discounted_return([1.0, 2.0, 4.0], [False, True, False], 8.0, discount=0.5)
+    np.testing.assert_array_equal(got, [2.0, 2.0, 8.0])
     got = running_return(jnp.ones(3), ended, jnp.array(4.0), discount=0.5)
     np.testing.assert_array_equal(got, [3.0, 1.0, 1.5])
     got = running_return(jnp.ones(3, int), ended, jnp.array(4.0), discount=0.5)

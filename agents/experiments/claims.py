@@ -71,7 +71,15 @@ class AbstractClaim:
 
         - `scores`: of every variant, `[seeds, environments]`; more is better, NaN where there is
           none, as where training diverged.
+
+        **Raises:**
+
+        `ValueError` where a variant that it is about has no scores.
         """
+        for variant in self.variants:
+            if variant not in scores:
+                listed = ", ".join(map(repr, scores)) or "none"
+                raise ValueError(f"`scores` (of {listed}) must have those of {variant!r}.")
         seeds = min(len(scores[variant]) for variant in self.variants)
         if any(np.isnan(scores[variant]).any() for variant in self.variants):
             return Verdict("not settled", np.nan, np.nan, np.nan, seeds)

@@ -332,6 +332,8 @@ def test_what_cannot_be_judged_is_refused():
         dataclasses.replace(TINY, scales={"small": Scale(1, 1)})
     with pytest.raises(ValueError, match=r"`name` \(='stalenes'\) must be.*Did you mean staleness"):
         experiments.load("stalenes")
+    with pytest.raises(ValueError, match=r"`scores` \(of 'a', 'b'\) must have those of 'c'"):
+        Better(text="", better="a", than="c").judge({"a": np.ones((3, 1)), "b": np.ones((3, 1))})
 
 
 def test_a_scale_is_of_whole_numbers(unhooked):

@@ -42,13 +42,14 @@ class AbstractAttentiveLayer(eqx.Module):
         self, z: Float[Array, "tokens width"], age: Int[Array, " tokens"]
     ) -> Float[Array, "tokens width"]:
         """All tokens of a sequence."""
-        q, k, v = jnp.moveaxis(jax.vmap(self.projections)(z), 1, 0)
+        sound = jax.vmap(_is_sound)(z)
+        q, k, v = jnp.moveaxis(jax.vmap(self.projections)(jnp.where(sound[:, None], z, 0)), 1, 0)
         q, bias = self.aligned(q)
-        return jax.vmap(self.output)(z, attention(q, k, v, bias, age))
+        return jax.vmap(self.output)(z, attention(q, k, v, bias, age, sound))
 
     def recall(self, z: Float[Array, "tokens width"]) -> RingBuffer:
         """Keys and values of the last tokens that a next one can see, and room for its own."""
-        seen = jax.vmap(self.projections)(z[len(z) - self.window + 1 :])
+        seen = jax.vmap(self._projected)(z[len(z) - self.window + 1 :])
         by_head = jnp.moveaxis(seen, 0, 2)
         _, k, v = jnp.pad(by_head, ((0, 0), (0, 0), (1, 0), (0, 0)))
         return RingBuffer.of((k, v), axis=1)
@@ -57,11 +58,22 @@ class AbstractAttentiveLayer(eqx.Module):
         self, recalled: RingBuffer, z: Float[Array, " width"], age: Int[Array, ""]
     ) -> tuple[RingBuffer, Float[Array, " width"]]:
         """The token that follows, whose query meets the keys of those before it."""
-        q, k, v = self.projections(z)
+        q, k, v = self._projected(z)
         recalled = recalled.append((k, v))
         (k, v), lag = recalled.rows, recalled.lags()
         q, bias = self.aligned(q)
         return recalled, self.output(z, attention_of_last(q, k, v, bias, lag, age))
+
+    def _projected(self, z):
+        """Query, key and value of a token, which an overflow makes a NaN of the key alone."""
+        sound = _is_sound(z)
+        q, k, v = self.projections(jnp.where(sound, z, 0))
+        return jnp.stack([q, jnp.where(sound, k, jnp.nan), v])
+
+
+def _is_sound(z):
+    # An embedding of finite inputs may overflow.
+    return jnp.all(jnp.isfinite(z))
 
 
 class AbstractAttentiveMemory(AbstractFiniteMemory):

@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 Heads = Float[Array, "tokens heads size"]
 
@@ -13,13 +13,13 @@ def attention(
     v: Heads,
     bias: Float[Array, "... heads window"],
     age: Int[Array, " tokens"],
+    sound: Bool[Array, " tokens"],
 ) -> Float[Array, "tokens width"]:
     """What every token of a sequence reads from itself and the `window - 1` before it.
 
     The weights of a head are `softmax(q · k / √size + bias)`. They are computed in blocks of the
     window, each with the keys of its own block and of the one before: time × window, not
-    time × time. A token whose keys or values are not finite makes NaN of what sees it, and leaves
-    all else as it is.
+    time × time.
 
     **Arguments:**
 
@@ -27,6 +27,8 @@ def attention(
     - `bias`: by distance, 0 for the token itself; shape `[heads, window]`, or with an axis of
       tokens in front, for queries with a bias each.
     - `age`: how many tokens of the same episode come before each; others are not seen.
+    - `sound`: where it is not set, NaN is read. Keys and values are finite also there, as NaN times the
+      weight of a token that is not seen, 0, is NaN.
 
     **Returns:**
 
@@ -34,7 +36,6 @@ def attention(
     """
     (length, heads, size), window = q.shape, bias.shape[-1]
     blocks = -(-length // window)
-    k, v, harm = _harmless(k, v, token_axis=0)
 
     def in_blocks(x):
         padded = jnp.pad(x, ((0, blocks * window - length), *((0, 0),) * (x.ndim - 1)))
@@ -51,7 +52,7 @@ def attention(
     row, lag = jnp.arange(window)[:, None], jnp.clip(lag, 0, window - 1)
     by_lag = bias[None, :, lag] if bias.ndim == 2 else _of_queries(in_blocks(bias), row, lag)
     products = jnp.einsum("bqhd,bkhd->bhqk", in_blocks(q), with_block_before(k))
-    harm = with_block_before(harm)[:, None, None]
+    harm = with_block_before(jnp.where(sound, 0, jnp.nan).astype(q.dtype))[:, None, None]
     logits = jnp.where(allowed[:, None], products * size**-0.5 + by_lag + harm, -jnp.inf)
     weights = jax.nn.softmax(logits, -1)
     mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, with_block_before(v))
@@ -71,7 +72,8 @@ def attention_of_last(
     **Arguments:**
 
     - `q`: its query.
-    - `k`, `v`: keys and values of the window, its own among them, in any order.
+    - `k`, `v`: keys and values of the window, its own among them, in any order. NaN is read from a
+      key that is NaN; values are finite.
     - `bias`: by distance, 0 for the token itself.
     - `lag`: the distance of each key: how many tokens later the last one came.
     - `age`: how many tokens of the same episode come before it.
@@ -80,23 +82,9 @@ def attention_of_last(
 
     The values' mean, heads side by side.
     """
-    k, v, harm = _harmless(k, v, token_axis=1)
-    logits = jnp.einsum("hd,hkd->hk", q, k) * q.shape[-1] ** -0.5 + bias[:, lag] + harm[None]
+    logits = jnp.einsum("hd,hkd->hk", q, k) * q.shape[-1] ** -0.5 + bias[:, lag]
     weights = jax.nn.softmax(jnp.where((lag <= age)[None], logits, -jnp.inf), -1)
     return jnp.einsum("hk,hkd->hd", weights, v).reshape(-1)
-
-
-def _harmless(k, v, token_axis):
-    """Keys and values of finite tokens, zeros for others, and NaN for the logits of those.
-
-    A weight of zero, as for tokens of an earlier episode, makes NaN of what is not finite. A finite
-    input can become so: an embedding may overflow.
-    """
-    finite = jnp.isfinite(k) & jnp.isfinite(v)
-    others = tuple(axis for axis in range(3) if axis != token_axis)
-    kept = jnp.all(finite, others, keepdims=True)
-    k, v = (jnp.where(kept, x, 0) for x in (k, v))
-    return k, v, jnp.where(kept.reshape(-1), 0, jnp.nan).astype(k.dtype)
 
 
 def _of_queries(bias, row, lag):

@@ -27,8 +27,8 @@ def attention(
     - `bias`: by distance, 0 for the token itself; shape `[heads, window]`, or with an axis of
       tokens in front, for queries with a bias each.
     - `age`: how many tokens of the same episode come before each; others are not seen.
-    - `sound`: where it is not set, NaN is read. Keys and values are finite also there, as NaN times the
-      weight of a token that is not seen, 0, is NaN.
+    - `sound`: where it is not set, NaN is read. Keys and values are finite also there: NaN times
+      the weight of a token that is not seen, 0, is NaN.
 
     **Returns:**
 

@@ -46,8 +46,9 @@ def linear(
     - `b`: the drive, shape `[time, *features]`. Keep batches behind the time axis: arrays that
       are batch-major have to be transposed first.
     - `h0`: the state carried in, broadcasting to `features`; zeros by default.
-    - `begin`: where true the state is replaced by zeros before `b_t` is added. Its axes are the
-      leading axes of `b`: `[time]`, or `[time, batch]` for a batch with episodes of its own.
+    - `begin`: where true the state is replaced by zeros before `b_t` is added, so that `a_t` has no
+      effect there, if it is finite. Its axes are the leading axes of `b`: `[time]`, or
+      `[time, batch]` for a batch with episodes of its own.
     - `reverse`: run from the last step to the first, `h_t = a_t ⊙ h_{t+1} + b_t`; `h0` is then
       the state after the last step.
     - `method`: `"sequential"` (a loop), `"associative"` (a tree of depth log time), `"kernel"` (one

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from zoo.annotations import Share, fitted
-from zoo.parts.checks import shown
+from zoo.parts.checks import check_shapes, shown
 
 
 def copied(network: PyTree) -> PyTree:
@@ -52,7 +52,13 @@ def bootstrapped(
     """Return `r + γ (1 - terminated) V(next)`: a truncated episode goes on, unseen.
 
     After a termination `next_value` is not read.
+
+    **Raises:**
+
+    `ValueError` for shapes that differ.
     """
+    shape = jnp.shape(reward)
+    check_shapes(shape, "`reward`", terminated=terminated, next_value=next_value)
     return reward + discount * jnp.where(terminated, 0, next_value)
 
 

@@ -15,6 +15,13 @@ def test_a_target_bootstraps_unless_the_episode_was_terminated():
     np.testing.assert_array_equal(got, [3.0, 1.0])
 
 
+def test_a_target_of_values_with_another_axis_is_refused(unhooked):
+    """They would broadcast to a target for every pair."""
+    reward, ends = jnp.ones(3), jnp.zeros(3, bool)
+    with pytest.raises(ValueError, match=r"`next_value` \(shape \(3, 1\)\) must have the shape of"):
+        bootstrapped(reward, ends, jnp.ones((3, 1)), discount=0.5)
+
+
 @pytest.mark.parametrize(("double", "expected"), [(True, [20.0, 30.0]), (False, [40.0, 30.0])])
 def test_one_network_chooses_and_the_other_values(double, expected):
     online = jnp.array([[1.0, 3.0, 2.0], [5.0, 4.0, 3.0]])

@@ -58,7 +58,7 @@ def test_it_is_exported_for_any_number_of_steps(name, platform, float32, unhooke
     memory = zoo.get(name, inputs=3, hidden=4, key=jax.random.key(0))
     scanned = jax.jit(lambda xs, begin: memory.scan(memory.init_state(), xs, begin)[1])
     (time,) = jax.export.symbolic_shape("time")
-    given = jax.ShapeDtypeStruct((time, 3), float), jax.ShapeDtypeStruct((time,), bool)
+    given = jax.ShapeDtypeStruct((time, 3), jnp.float32), jax.ShapeDtypeStruct((time,), bool)
     exported = jax.export.export(scanned, platforms=[platform])(*given)
     assert [str(x) for x in exported.out_avals] == [f"float32[time,{memory.outputs}]"]
     if platform == "cpu":

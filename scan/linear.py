@@ -148,9 +148,7 @@ def _by_method(function, *arguments, reverse, method):
     if method == "kernel":
         return stand_in({"default": in_a_kernel}, in_a_tree, *arguments, result=result)
     without_kernel = partial(loop_or_tree, in_a_loop, in_a_tree)
-    if method == "auto" and not isinstance(drive.shape[0], int):
-        return in_a_loop(*arguments)  # an export for any number of steps: a tree needs to know it
-    if method == "auto":
+    if method == "auto" and isinstance(drive.shape[0], int):
         branches = {"cpu": in_a_loop, "default": in_a_tree}
         branches |= {"cuda": in_a_kernel} if drive.dtype.name in kernel.TYPES else {}
         fits = {"cuda": kernel.LARGEST}

@@ -77,7 +77,7 @@ def fill(
         check_known("memory", memory, board.variants)
     for task, memory in runs:
         agent, folder = board.agent(task, memory, {}), run_folder(out, task, memory)
-        table = _with_kept(table, out)
+        table = table.joined(read_table(out))
         if table.has(task, memory):
             if (folder / CHECKPOINT).exists():
                 check_run(agent, folder, size.seeds, REPORTED)
@@ -96,17 +96,13 @@ def fill(
         if lacking := told_lacking(rows, board.metric):
             say(f"{where}: {lacking}")
             continue
-        with sole_writer(out, wait=60.0):
-            table = _with_kept(table, out)
-            if not table.has(task, memory):
-                table = table.with_run(rows, folder, board.metric, seconds)
-            write_table(out, table)
+        table = _kept(table.with_run(rows, folder, board.metric, seconds), out)
+    return _kept(table, out)
+
+
+def _kept(table: Table, out: Path) -> Table:
+    """Write a table, with what another process may have written since."""
     with sole_writer(out, wait=60.0):
-        table = _with_kept(table, out)
+        table = table.joined(read_table(out))
         write_table(out, table)
     return table
-
-
-def _with_kept(table: Table, out: Path) -> Table:
-    """Add what was written to a folder since, by another process perhaps."""
-    return table.joined(read_table(out))

@@ -1,6 +1,5 @@
 """The online loop: loss and gradient of a whole sequence in memory that does not grow with it."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import scan
 from rtrl.rows import looked_up
+from scan.calls import misfit
 from scan.precision import at_least_single
 
 
@@ -117,14 +117,8 @@ def accumulate(
 
 def _check_arguments(loss: Callable[..., Any], targets: PyTree) -> None:
     given = ("y",) if targets is None else ("y", "target")
-    try:
-        signature = inspect.signature(loss)
-    except ValueError:  # some functions of C have none
-        return
-    try:
-        signature.bind(*given)
-    except TypeError:
+    if found := misfit(loss, *given):
         where = "without `targets`" if targets is None else "where `targets` are given"
         raise TypeError(
-            f"`loss` (its arguments are {signature}) must be `loss({', '.join(given)})` {where}."
-        ) from None
+            f"`loss` (its arguments are {found}) must be `loss({', '.join(given)})` {where}."
+        )

@@ -1,6 +1,5 @@
 """`zoo.prove`: every promise of a memory, checked on the memory at hand."""
 
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 from rich.console import Console
 
+from scan.calls import misfit
 from zoo.memory import AbstractMemory, named
 from zoo.parts.checks import check_sizes, shown
 from zoo.proofs import equalities, promises
@@ -88,7 +88,11 @@ def prove(
 def _made(make: Any, inputs: int, hidden: int, key: Array) -> AbstractMemory:
     memory = make
     if callable(make):
-        _check_arguments(make)
+        if found := misfit(make, inputs, hidden, key=key):
+            raise TypeError(
+                f"`memory` (={shown(make)}) must take `(inputs, hidden, *, key)`, its arguments "
+                f"are {found}."
+            )
         # One program for all parameters takes a sixth of the time of one for each operation.
         try:
             memory = jit(make)(inputs, hidden, key=key)
@@ -100,20 +104,6 @@ def _made(make: Any, inputs: int, hidden: int, key: Array) -> AbstractMemory:
             "`(inputs, hidden, *, key)` that makes one, such as zoo.RTU."
         )
     return memory
-
-
-def _check_arguments(make: Any) -> None:
-    try:
-        signature = inspect.signature(make)
-    except ValueError:  # some functions of C have none
-        return
-    try:
-        signature.bind("inputs", "hidden", key="key")
-    except TypeError:
-        raise TypeError(
-            f"`memory` (={shown(make)}) must take `(inputs, hidden, *, key)`, its arguments are "
-            f"{signature}."
-        ) from None
 
 
 def _checks(memory: AbstractMemory, draws: int) -> list[Check]:

@@ -18,6 +18,7 @@ from agents.running.memory import check_size
 from agents.running.messages import check_order
 from agents.running.processes import several
 from agents.running.scalars import INDEX
+from scan.trees import described
 from zoo.parts.checks import shown
 
 OverSeeds = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -156,9 +157,7 @@ def check_iteration(agent: AbstractAgent, state: Any, answer: Any) -> None:
 
 
 def _type(leaf: Any) -> str:
-    if not eqx.is_array_like(leaf):
-        return type(leaf).__name__
-    return f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}"
+    return described(leaf) if eqx.is_array_like(leaf) else type(leaf).__name__
 
 
 def _checked_iterate(agent: AbstractAgent) -> Callable[[Any], Any]:

@@ -13,7 +13,7 @@ import scan
 from rtrl._jacobians import Pullback
 from rtrl.structure import AbstractStructure
 from scan.counts import check_counts
-from scan.precision import EXACTLY
+from scan.precision import EXACTLY, promoted
 
 _product = partial(jnp.tensordot, precision=EXACTLY)
 
@@ -41,7 +41,8 @@ class Dense(AbstractStructure):
         check_counts(1, probes_at_once=self.probes_at_once)
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        size = len(to_real_vector(state))
+        numbers = to_real_vector(state)
+        size = len(numbers)
         count = size * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(parameters))
         if count > self.warn_above:
             warnings.warn(
@@ -50,7 +51,10 @@ class Dense(AbstractStructure):
                 "or BPTT.",
                 stacklevel=2,
             )
-        return (jax.tree.map(lambda p: jnp.zeros((size, *p.shape), p.dtype), parameters),)
+        # As precise as the state, which half-precision parameters may be less than: a sum of many
+        # steps would stop growing in theirs.
+        zeros = lambda p: jnp.zeros((size, *p.shape), promoted(p, numbers))  # noqa: E731
+        return (jax.tree.map(zeros, parameters),)
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         # Real and imaginary parts are states of their own: nothing here is taken to be holomorphic.
@@ -68,7 +72,9 @@ class Dense(AbstractStructure):
         immediate, jacobian = jax.lax.map(row, probes, batch_size=self.probes_at_once)
         return (
             jax.tree.map(
-                lambda new, old: new + _product(jacobian.astype(old.dtype), old, 1),
+                lambda new, old: (
+                    new.astype(old.dtype) + _product(jacobian.astype(old.dtype), old, 1)
+                ),
                 immediate,
                 sensitivity[0],
             ),
@@ -78,9 +84,10 @@ class Dense(AbstractStructure):
         (rows,) = sensitivity
         traces, tangents = jax.tree.leaves(rows), jax.tree.leaves(tangent)
         # A row holds cotangents: of a complex number they pair with a tangent's real part.
-        terms = [_product(s, t, t.ndim).real for s, t in zip(traces, tangents, strict=True)]
+        pairs = zip(traces, tangents, strict=True)
+        terms = [_product(s, t.astype(s.dtype), t.ndim).real for s, t in pairs]
         return from_real_vector(
-            reduce(jnp.add, terms, jnp.zeros_like(to_real_vector(state))), state
+            reduce(jnp.add, terms) if terms else jnp.zeros_like(to_real_vector(state)), state
         )
 
 

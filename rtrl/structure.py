@@ -51,6 +51,7 @@ from rtrl._planar import is_planar
 from rtrl._reached_parameters import reached_parameters
 from scan.associative import match_rank
 from scan.counts import shown
+from scan.trees import built, described
 
 
 @dataclass(frozen=True)
@@ -185,11 +186,33 @@ def init(
 
     The sensitivity, in the layout of the structure: for most a tuple of pytrees like `parameters`,
     with zeros where `update` depends on a parameter and `None` elsewhere.
+
+    **Raises:**
+
+    `ValueError` where `update` returns no such state, and `TypeError` where it returns
+    floating-point numbers in the place of whole ones, which would have no sensitivity.
     """
     state = jax.tree.map(jnp.asarray, state)
-    reached = reached_parameters(update, parameters, state, x)
+
+    def checked(*arguments):
+        end = update(*arguments)
+        _check_end(end, state)
+        return end
+
+    reached = reached_parameters(checked, parameters, state, x)
     affected = eqx.filter(parameters, reached)
     return structure.zeros(affected, eqx.filter(state, eqx.is_inexact_array))
+
+
+def _check_end(end: PyTree, state: PyTree) -> None:
+    given, wanted = described(end), described(state)
+    if built(end) != built(state):
+        raise ValueError(f"`update` returns {given}: it must return what `state` is, {wanted}.")
+    inexact = [jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf), t) for t in (end, state)]
+    if inexact[0] != inexact[1]:
+        raise TypeError(
+            f"`state` (={wanted}) must be floating-point where `update` returns such: {given}."
+        )
 
 
 def roll(

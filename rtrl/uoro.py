@@ -19,6 +19,7 @@ from rtrl.dense import (
 )
 from rtrl.products import exact_product
 from rtrl.structure import AbstractStructure
+from scan.precision import promoted
 
 
 class RankOne(eqx.Module):
@@ -73,7 +74,9 @@ class UORO(AbstractStructure, AbstractSensitivity):
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
         key = jax.random.key_data(jax.random.key(self.seed))
         of_state = jnp.zeros_like(to_real_vector(state))
-        return (RankOne(of_state, jax.tree.map(jnp.zeros_like, parameters), key),)
+        # θ̃ is as precise as s̃, for the reason that `rtrl.Dense` has.
+        zeros = lambda p: jnp.zeros(p.shape, promoted(p, of_state))  # noqa: E731
+        return (RankOne(of_state, jax.tree.map(zeros, parameters), key),)
 
     def reset(self, begin: Bool[Array, ""] | bool, sensitivity: PyTree) -> PyTree:
         """Zeros where an episode begins; the key goes on."""
@@ -111,14 +114,16 @@ class UORO(AbstractStructure, AbstractSensitivity):
         add = balance(immediate, signs)
         state = (keep * moved + add * signs).astype(moved.dtype)
         parameters = jax.tree.map(
-            lambda t, i: (t / keep + i / add).astype(t.dtype), old.parameters, immediate
+            lambda t, i: (t / keep + i.astype(t.dtype) / add).astype(t.dtype),
+            old.parameters,
+            immediate,
         )
         return (RankOne(state, parameters, jax.random.key_data(key)),)
 
     def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
         (s,) = sensitivity
         pairs = zip(jax.tree.leaves(s.parameters), jax.tree.leaves(tangent), strict=True)
-        moved = [jnp.sum(p * t).real for p, t in pairs]
+        moved = [jnp.sum(p * t.astype(p.dtype)).real for p, t in pairs]
         return from_real_vector(reduce(jnp.add, moved, jnp.zeros_like(s.state[0])) * s.state, state)
 
 

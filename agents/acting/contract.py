@@ -27,12 +27,13 @@ def check_episode(env: Environment, params: Any) -> None:
 
     - `env`, `params`: the environment, which may be wrapped, and its parameters.
     """
-    *_, inner = unwrapped(env)
-    if (
-        type(inner).__module__.startswith(("agents.", "gymnax."))
-        or type(inner).step is not Environment.step
-    ):
-        return
+    for one in unwrapped(env):
+        known = type(one).__module__.startswith(("agents.", "gymnax."))
+        if not known and type(one).step is Environment.step:
+            _check_episode(one, params)
+
+
+def _check_episode(inner: Environment, params: Any) -> None:
     key, space = jax.eval_shape(lambda: jax.random.key(0)), inner.action_space(params)
     first = _eval_shape(inner, params, "reset_env", "(observation, state)", key)
     action = jax.ShapeDtypeStruct(space.shape, space.dtype)

@@ -273,7 +273,15 @@ def _build(
         and argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
     }
     chosen = {o: _check(o, v, *arguments[o]) for o, v in options.items() if o in arguments}
+    for option, (default, _) in arguments.items():
+        if default is inspect.Parameter.empty and option not in chosen:
+            raise ValueError(f"`{option}` must be given: {name} has no default for it.")
     made = factory(**fixed, **chosen)
+    if isinstance(made, tuple) and len(made) != 2:
+        raise TypeError(
+            f"{name} (={shown(made)}) must be made as an environment, or as a pair of one and its "
+            "parameters."
+        )
     # After the constructor, because some environments' default parameters depend on it.
     env, params = (
         made if isinstance(made, tuple) else (made, check_environment(made).default_params)
@@ -287,7 +295,7 @@ def _build(
                 f"{', '.join(sorted({*fields, *arguments, *more}))}."
             )
     values = {o: _check(o, v, fields[o]) for o, v in options.items() if o not in arguments}
-    return env, params.replace(**values)  # pyright: ignore
+    return env, dataclasses.replace(params, **values) if values else params
 
 
 def _gymnax_environment(name: str, **options: Any) -> Environment:
@@ -295,8 +303,9 @@ def _gymnax_environment(name: str, **options: Any) -> Environment:
     return gymnax.make(name, **options)[0]
 
 
-def _fields(params: EnvParams) -> tuple[dataclasses.Field, ...]:
-    return dataclasses.fields(params)  # pyright: ignore[reportArgumentType]
+def _fields(params: Any) -> tuple[dataclasses.Field, ...]:
+    """What options may set: nothing of parameters that are another pytree than a dataclass."""
+    return dataclasses.fields(params) if dataclasses.is_dataclass(params) else ()
 
 
 def _check(option: str, value: Any, default: Any, annotation: Any = None) -> Any:

@@ -67,6 +67,8 @@ def check_space(space: Any, name: str) -> None:
     elif space is None:  # as of a function that forgets its `return`
         raise TypeError(f"{name} (=None) must be Discrete, MultiDiscrete, Box, Tuple or Dict.")
     elif isinstance(parts := getattr(space, "spaces", None), dict | tuple | list):
+        if not parts:
+            raise ValueError(f"{name} (={type(space).__name__}) must have a part, and has none.")
         items = parts.items() if isinstance(parts, dict) else enumerate(parts)
         for key, part in items:
             check_space(part, f"{name}[{key!r}]")
@@ -75,6 +77,8 @@ def check_space(space: Any, name: str) -> None:
 def _check_box(space: spaces.Box, name: str) -> None:
     if not isinstance(space.shape, tuple):
         raise TypeError(f"{name} (a Box of shape {space.shape!r}) must have a tuple as its shape.")
+    if 0 in space.shape:
+        raise ValueError(f"{name} (a Box of shape {space.shape!r}) must have at least one number.")
     for side in ("low", "high"):
         bound = np.asarray(getattr(space, side))
         if bound.dtype.kind not in "biuf":

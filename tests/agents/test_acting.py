@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnax.environments import spaces
+from gymnax.environments.environment import Environment
 
 import zoo
 from agents import envs
@@ -115,6 +116,35 @@ def test_an_episode_that_breaks_its_contract_is_told_before_gymnax_fails(change,
         (ValueError, TypeError), match=rf"`env` \(=Changing\): `step_env` {message}"
     ):
         collected(Changing(change))
+
+
+class Around(Environment):
+    """One of one's own around another, which it calls `env`."""
+
+    def __init__(self, env):
+        super().__init__()
+        self.env = env
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+
+    @property
+    def default_params(self):
+        return self.env.default_params
+
+    def reset_env(self, key, params):
+        return self.env.reset_env(key, params)
+
+    def step_env(self, key, state, action, params):
+        observation, *others = self.env.step_env(key, state, action, params)
+        return observation[None], *others
+
+
+def test_each_episode_of_ones_own_is_asked_and_not_what_only_is_called_env(float32):
+    message = r"Around\): `step_env` returns observation as float32\[1, 3\]"
+    with pytest.raises(ValueError, match=message):
+        collected(Around(Walk("vector")))
+    named = Walk("vector")
+    named.env = "Walk-v0"
+    collected(named)
 
 
 def test_a_state_has_to_count_its_steps():

@@ -69,6 +69,8 @@ class Acted(Tape):
         ),
         (agents.PPO, spaces.Box(None, None, (2,)), TypeError, r"low \(=None\) must be numbers"),
         (agents.PPO, None, TypeError, r"Acted.: `action_space` \(=None\) must be Discrete, Multi"),
+        (agents.PPO, spaces.Box(0.0, 1.0, (2, 0)), ValueError, "2, 0.. must have at least one num"),
+        (agents.PPO, spaces.Tuple(()), ValueError, r"`action_space` \(=Tuple\) must have a part"),
         (agents.PPO, spaces.Box(0.0, 1.0, 3), TypeError, "a Box of shape 3. must have a tuple as"),
         (
             agents.PPO,

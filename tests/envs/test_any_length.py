@@ -146,6 +146,11 @@ def test_mystery_path(length, rows):
     assert close_to(returns(play(env, uniformly(rows), steps)), env.memoryless_return)
 
 
+def test_mystery_path_of_any_length_has_a_chance():
+    env = envs.MysteryPath(length=50)
+    assert env.memoryless_return == pytest.approx((env.most_falls + 1) * 3.0**-50, rel=1e-12)
+
+
 def test_mystery_path_without_memory_is_at_most_the_formula():
     """All policies of two columns of two rows, on a grid of probabilities, exactly."""
     env = envs.MysteryPath(length=2, rows=2)

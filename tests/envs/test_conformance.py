@@ -165,6 +165,16 @@ def test_types_with_32_bits(case, float32):
     check_types(*_make(case))
 
 
+@pytest.mark.parametrize("name", ["hallway_keys", "MemoryS7"])
+def test_the_same_key_is_the_same_episode_with_64_bit_types(name):
+    env, params = envs.make(name)
+    reset = jax.jit(jax.vmap(env.reset, (0, None)))
+    keys = jax.random.split(jax.random.key(0), 8)
+    wide = reset(keys, params)
+    with jax.enable_x64(False):
+        assert_same(wide, reset(keys, params), rtol=0, atol=0)
+
+
 @every_case
 def test_spaces_are_honored(case):
     r = recorded(case)

@@ -334,9 +334,14 @@ def test_it_is_trained_and_evaluated(tmp_path):
             r"Unknown option `size`: a function",
         ),
         (
+            lambda: envs.from_gymnasium(lambda size: gymnasium.make("CartPole-v1")),
+            TypeError,
+            r"`env` \(=<function .*\) must be called without arguments, and takes \(size\)",
+        ),
+        (
             lambda: _space("actions", gymnasium.spaces.Text(3)),
             TypeError,
-            r"The actions \(=Text.*\) must be Discrete, MultiDiscrete, MultiBinary or Box",
+            r"The actions \(=Text.*\) must be Discrete, MultiDiscrete or MultiBinary of one axis",
         ),
     ],
 )

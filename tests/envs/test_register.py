@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +64,30 @@ def test_a_registered_function_may_give_parameters_too():
     env, params = envs.make("corridor", external_memory="K1", max_steps_in_episode=3)
     assert isinstance(env, envs.ExternalMemory)
     assert params.max_steps_in_episode == 3
+
+
+class Pair(NamedTuple):
+    max_steps_in_episode: int
+
+
+def test_parameters_that_are_no_dataclass_have_no_options(unhooked):
+    envs.register("pair", lambda length=3: (Walk(), Pair(length)))
+    assert envs.make("pair", length=4)[1] == Pair(4)
+    with pytest.raises(ValueError, match=r"option `speed` \(=1\) of pair; it must be .*: length\."):
+        envs.make("pair", speed=1)
+
+
+@pytest.mark.parametrize(
+    ("factory", "error", "message"),
+    [
+        (give_up, ValueError, "`length` must be given: none has no default for it"),
+        (lambda: (Walk(), None, 3), TypeError, "must be made as an environment, or as a pair of"),
+    ],
+)
+def test_what_a_factory_wants_and_makes_is_named(factory, error, message):
+    envs.register("none", factory)
+    with pytest.raises(error, match=message):
+        envs.make("none")
 
 
 def test_a_factory_has_to_make_an_environment():
@@ -197,5 +222,14 @@ def test_parameters_have_a_number_of_steps(params, error, message):
 @pytest.mark.parametrize("method", ["observation_space", "action_space", "reset_env", "step_env"])
 def test_an_environment_has_methods_of_its_own(method):
     without = type("Without", (Walk,), {method: getattr(Environment, method)})
-    with pytest.raises(TypeError, match=rf"`env` \(=Without\) must have a method `{method}`"):
+    with pytest.raises(TypeError, match=rf"`env` \(=Without\) must have a method `{method}\("):
         envs.resolve(without())
+
+
+@pytest.mark.parametrize("space", [lambda self: None, property(lambda self: None)])
+def test_a_space_is_a_method_that_takes_parameters(space):
+    other = type("Other", (Walk,), {"observation_space": space})
+    with pytest.raises(
+        TypeError, match=r"Other\) must have a method `observation_space\(params\)`"
+    ):
+        envs.resolve(other())

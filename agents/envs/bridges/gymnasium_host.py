@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from scan.calls import misfit
+
 from .gymnasium_rules import Ruled
 
 _SETS = 4  # a run has one to train in and one to evaluate in
@@ -41,6 +43,10 @@ class Host:
         makes something else, or the same environment twice; `ModuleNotFoundError` if Atari's
         emulator is needed and missing.
         """
+        if callable(env) and (found := misfit(env)):
+            raise TypeError(
+                f"`env` (={env!r}) must be called without arguments, and takes {found}."
+            )
         if not (isinstance(env, str) or callable(env)):
             raise TypeError(
                 f"`env` (={env!r}) must be an id of gymnasium or a function that makes an "

@@ -7,6 +7,7 @@ import numpy as np
 from gymnax.environments.environment import Environment
 from jax.core import Tracer
 
+from scan.calls import misfit
 from zoo.parts.checks import MOST, shown
 
 
@@ -19,14 +20,16 @@ def check_object(env: Environment, params: Any) -> None:
     - `params`: its parameters: a pytree with a number of steps, `max_steps_in_episode`.
     """
     name = f"`env` (={type(env).__qualname__})"
-    for wanted, instead in (
-        ("observation_space", "observation_space"),
-        ("action_space", "action_space"),
-        ("reset_env", "reset"),
-        ("step_env", "step"),
+    for wanted, instead, arguments in (
+        ("observation_space", "observation_space", ("params",)),
+        ("action_space", "action_space", ("params",)),
+        ("reset_env", "reset", ("key", "params")),
+        ("step_env", "step", ("key", "state", "action", "params")),
     ):
-        if not any(_has_own(env, method) for method in (wanted, instead)):
-            raise TypeError(f"{name} must have a method `{wanted}`.")
+        own = [method for method in (wanted, instead) if _has_own(env, method)]
+        method = getattr(env, own[0]) if own else None
+        if not callable(method) or misfit(method, *arguments):
+            raise TypeError(f"{name} must have a method `{wanted}({', '.join(arguments)})`.")
     if not hasattr(params, "max_steps_in_episode"):
         raise TypeError(
             f"{name} must have parameters with a field `max_steps_in_episode`, as a subclass of "

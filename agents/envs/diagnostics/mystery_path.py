@@ -1,5 +1,6 @@
 """Mystery Path: a way that is not seen, and that is found by remembering where one fell."""
 
+import math
 from typing import Annotated, Any
 
 import jax
@@ -50,7 +51,7 @@ class MysteryPath(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     \( 1 - (1 - x)^{m + 1} \) over these probabilities \( x \), a concave function, and so at most
     \( 1 - (1 - q)^{m + 1} \), which uniformly random steps have. That is of a
     policy of the observation: one that also sees its previous action knows after a fall what did
-    not hold, and with two columns of three rows crosses with .62 in place of .44.
+    not hold, and with two columns of three rows crosses with .62 in place of .45.
 
     Source: the idea is that of Pleines et al., "Memory Gym: Partially Observable Challenges to
     Memory-Based Agents", ICLR 2023, where the path is one of cells on a grid seen in pixels, and
@@ -85,7 +86,9 @@ class MysteryPath(OneEnd[Any, EnvParams], Hides, BaseEnvironment):
     @property
     def memoryless_return(self) -> float:
         """The best expected return of a policy that sees the observation and nothing else."""
-        return 1 - (1 - self.rows**-self.length) ** (self.most_falls + 1)
+        # 1 - (1 - r^-l)^n, without what a subtraction from 1 would lose of long paths.
+        missed = math.log1p(-(self.rows**-self.length))
+        return -math.expm1((self.most_falls + 1) * missed)
 
     def is_terminated(self, state: EnvState, params: EnvParams) -> Bool[Array, ""]:
         """Tell whether the agent is across, or fell too often."""

@@ -132,8 +132,10 @@ def _is_at(
 def _place_keys(key: PRNGKeyArray) -> Bool[Array, "4"]:
     """At which corners the keys lie."""
     key_rooms, key_north, key_south = jax.random.split(key, 3)
-    both_north, both_south, _ = jax.random.randint(key_rooms, (), 0, 3) == jnp.arange(3)
-    west = jnp.stack([jax.random.bernoulli(key_north), jax.random.bernoulli(key_south)])
+    both_north, both_south, _ = jax.random.randint(key_rooms, (), 0, 3, jnp.int32) == jnp.arange(3)
+    # Of 32 bits, as all that is drawn: the same key is the same room with 64-bit types, too.
+    half = jnp.float32(0.5)
+    west = jnp.stack([jax.random.bernoulli(key, half) for key in (key_north, key_south)])
     single = jnp.stack([west[0], ~west[0], west[1], ~west[1]])
     north = jnp.arange(4) < 2
     return jnp.where(both_north, north, jnp.where(both_south, ~north, single))

@@ -68,7 +68,9 @@ class MiniGridMemory(MiniGrid):
     ) -> tuple[Int32[Array, " numbers"], EnvState]:
         """Draw the objects and the agent's place."""
         key_place, key_objects = jax.random.split(key)
-        shown, upper = jnp.where(jax.random.bernoulli(key_objects, shape=(2,)), BALL, KEY)
+        # The same with 64-bit types: of 32 bits.
+        heads = jax.random.bernoulli(key_objects, jnp.float32(0.5), (2,))
+        shown, upper = jnp.where(heads, BALL, KEY)
         state = EnvState(
             time=jnp.int32(0),
             x=jax.random.randint(key_place, (), 1, self._fork, jnp.int32),

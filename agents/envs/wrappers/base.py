@@ -33,9 +33,11 @@ class WrapperState:
 
 def unwrapped(env: Any) -> Iterator[Any]:
     """List an environment, what it wraps, what that wraps, and so on."""
-    while env is not None:
-        yield env
-        env = getattr(env, "env", None)
+    yield env
+    inner = getattr(env, "env", None)
+    # An environment of one's own may call anything `env`, such as a name.
+    if hasattr(type(inner), "step"):
+        yield from unwrapped(inner)
 
 
 def runs_on_the_host(env: Any) -> bool:

@@ -114,7 +114,7 @@ class PPO(AbstractAgent):
     head_size: Size = 64
     """Width of the hidden layer of actor and critic; 0 for none."""
     activation: Literal["relu", "tanh"] = "relu"
-    """Of encoder and hidden layers."""
+    """Of encoder and hidden layers; convolutions of a picture have a ReLU."""
     separate_memories: bool = False
     """Whether actor and critic have a memory and an encoder each, in place of shared ones."""
     squash_actions: bool = False

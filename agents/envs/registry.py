@@ -130,6 +130,8 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
     made, params = pair
     if not isinstance(made, Environment):
         hint = " An instance is wanted, not a class." if inspect.isclass(made) else ""
+        if type(made).__module__.startswith("gymnax.wrappers"):
+            hint = " In place of gymnax's wrappers there are `agents.envs.wrappers`."
         raise TypeError(
             f"`env` (={env!r}) must be the name of an environment, a gymnax environment, or a "
             f"pair of one and its parameters.{hint}"

@@ -1,6 +1,8 @@
 """Learning rates that change while training goes on."""
 
+import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 
 from zoo.parts.checks import MOST
 
@@ -30,7 +32,13 @@ def falling_rate(
             f"`anneal_steps` (={steps}) must be at most {MOST} updates of the optimizer, not "
             f"{total}."
         )
-    return optax.linear_schedule(rate, 0.0, total)
+    falling = optax.linear_schedule(rate, 0.0, total)
+
+    def schedule(count: ArrayLike) -> ArrayLike:
+        # Its last one is zero but for rounding, and what goes on below zero climbs.
+        return jnp.maximum(falling(count), 0)
+
+    return schedule
 
 
 def iterations_of(steps: int, steps_per_iteration: int) -> int:

@@ -104,7 +104,8 @@ def sparse_recurrent(
       step only in the RTRL forms.
     - `head_size`, `head_layers`: width and number of the hidden layers behind the memory; width 0
       for none.
-    - `sparsity`: share of each row's weights that begin with zero, outside of the memory.
+    - `sparsity`: share of each row's weights that begin with zero, outside of the memory and of
+      convolutions.
     - `previous_action`, `previous_reward`: whether they are inputs too.
 
     **Raises:**

@@ -92,7 +92,8 @@ class AbstractOffPolicy(AbstractAgent):
     head_layers: Size = 1
     """Hidden layers behind the memory."""
     layer_norm: bool = True
-    """Whether the layers around the memory are normalized, without parameters."""
+    """Whether the layers around the memory are normalized, without parameters; convolutions of a
+    picture are not."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
     previous_reward: bool = False

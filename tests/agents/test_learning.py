@@ -23,6 +23,7 @@ from agents.learning.returns import (
     vtrace,
 )
 from agents.learning.scaling import Scaling
+from agents.learning.schedules import falling_rate
 from agents.learning.segments import from_segments, take, to_segments, to_starts
 from agents.learning.surrogate import Sample, surrogate_loss
 from agents.networks import Categorical
@@ -443,3 +444,11 @@ def test_staleness_is_the_cosine_of_the_gradients():
     measure = eqx.Partial(staleness, loss, network, None, part=lambda g: g["memory"])
     assert measure(jnp.array([1.0, 0]), jnp.array([5.0, 0])) == pytest.approx(1)
     assert measure(jnp.array([1.0, 0]), jnp.array([3.0, 3])) == pytest.approx(0.5**0.5)
+
+
+@pytest.mark.parametrize("steps", [3, 7, 1_000])
+def test_a_falling_rate_ends_at_zero_and_not_below(steps, float32):
+    rate = jax.jit(falling_rate(0.01, steps, steps_per_iteration=1))
+    rates = np.asarray([rate(jnp.int32(count)) for count in (0, 1, steps, steps + 5)])
+    np.testing.assert_allclose(rates, [0.01, 0.01 * (1 - 1 / steps), 0, 0], atol=1e-9, rtol=1e-6)
+    assert rates.min() >= 0

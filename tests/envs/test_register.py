@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flax import struct
 from gymnax.environments.environment import Environment, EnvParams
+from gymnax.wrappers import LogWrapper
 
 from agents import envs
 from agents.envs import registry, wrappers
@@ -145,6 +146,11 @@ def test_what_is_no_environment(env):
         envs.resolve(env)
     with pytest.raises(TypeError, match=r"`env` \(=.*\) must be the name of an environment, a gym"):
         envs.describe(env)
+
+
+def test_wrappers_of_gymnax_are_told_from_ours():
+    with pytest.raises(TypeError, match=r"In place of gymnax's wrappers there are `agents.envs.wr"):
+        envs.resolve(LogWrapper(Walk()))
 
 
 def test_an_object_has_no_options():

@@ -290,6 +290,12 @@ def test_what_is_no_film_leaves_the_old_one(frames, fps, message, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["film.gif"]
 
 
+def test_a_film_is_written_to_a_folder_that_is_there(tmp_path):
+    path = tmp_path / "none" / "film.gif"
+    with pytest.raises(FileNotFoundError, match=r"`path` \(='.*film\.gif'\) must be in a folder"):
+        envs.save_gif([np.zeros((6, 8, 3), np.uint8)], path)
+
+
 def test_a_film_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
     def fails(*_, **__):
         raise OSError("the disk is full")

@@ -77,6 +77,14 @@ def test_previous_action_and_reward(discrete, action, reward):
     assert (r.observation[base.terminated | base.truncated][:, 3:] == 0).all()
 
 
+def test_a_previous_action_is_within_the_space():
+    env = wrappers.PreviousActionReward(Walk(discrete=False))
+    params, key = env.default_params, jax.random.key(0)
+    step = jax.jit(env.step)
+    observation, *_ = step(key, env.reset(key, params)[1], jnp.array([5.0, -0.5]), params)
+    np.testing.assert_array_equal(observation[3:5], np.float32([1.0, -0.5]))
+
+
 def test_log():
     r, base = record(wrappers.Log(Walk())), plain()
     check_rest(r, base)

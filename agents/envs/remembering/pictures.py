@@ -188,15 +188,19 @@ def _memory(env: Any, params: Any, state: Any, observation: Any, scale: int) -> 
     memory = np.asarray(state.memory)
     slots = memory[:, None] if memory.ndim == 1 else memory
     shown = min(slots.shape[1], _MOST_NUMBERS) if len(slots) else 0
+    part = 0 < shown < slots.shape[1]
     canvas = Canvas(
         max(width, shown + 1, len(slots) + 1),
-        height + 1.4 * max(1, len(slots)) + 0.8,
+        height + 1.4 * max(1, len(slots)) + (1.4 if part else 0.8),
         scale,
         title(env, state),
     )
     canvas.paste(above, 0, 0)
     canvas.line([(0, height + 0.2), (canvas.width, height + 0.2)], GRAY, 0.05)
     top = height + 0.5
+    if part:
+        words = f"the first {shown} of {slots.shape[1]} numbers"
+        canvas.text(0.5, top + 1.4 * len(slots) + 0.1, words, GRAY, 0.55, "l")
     if memory.ndim == 1:
         for place, bit in enumerate(memory):
             canvas.box(0.5 + place, top, 0.9, 0.9, BLUE if bit else PAPER, GRAY)

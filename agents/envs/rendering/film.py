@@ -93,6 +93,8 @@ def whole(path: str | Path) -> Iterator[Path]:
     A context manager of the file to write.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"`path` (={str(path)!r}) must be in a folder that is there.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
     unfinished = Path(name)

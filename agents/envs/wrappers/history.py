@@ -54,8 +54,8 @@ class FrameStack(ObservationWrapper):
 class PreviousActionReward(ObservationWrapper):
     """Append the previous action and the previous reward to an observation.
 
-    A discrete action is one-hot. At an episode's first observation all appended numbers are 0, so
-    that "no action" differs from action 0.
+    A discrete action is one-hot, and one beyond a `Box` the nearest of it. At an episode's first
+    observation all appended numbers are 0, so that "no action" differs from action 0.
     """
 
     def __init__(self, env: Environment, action: bool = True, reward: bool = True):
@@ -103,7 +103,10 @@ class PreviousActionReward(ObservationWrapper):
     ) -> tuple[Any, Any]:
         parts = [observation]
         if self.action:
-            parts.append(encode(self.env.action_space(params), action))
+            space = self.env.action_space(params)
+            if isinstance(space, spaces.Box):
+                action = jnp.clip(action, *box_bounds(space))
+            parts.append(encode(space, action))
         if self.reward:
             parts.append(reward[None])
         return jnp.concatenate(parts), own

@@ -37,6 +37,15 @@ class Recurrent(eqx.Module):
     memory: zoo.AbstractMemory
     head: Callable[[Array], Any]
 
+    def __check_init__(self):
+        if not isinstance(self.memory, zoo.AbstractMemory):
+            raise TypeError(
+                f"`memory` (={shown(self.memory)}) must be a memory, as `zoo.get` makes one."
+            )
+        for name in ("features", "head"):
+            if not callable(end := getattr(self, name)):
+                raise TypeError(f"`{name}` (={shown(end)}) must be a function.")
+
     def init_state(self) -> Any:
         """Return the memory's state at the beginning of an episode."""
         return self.memory.init_state()

@@ -18,6 +18,7 @@ from agents.networks import (
     Gaussian,
     Inputs,
     MultiCategorical,
+    Recurrent,
     TanhGaussian,
     actor_critic,
     sparse_recurrent,
@@ -191,6 +192,21 @@ def network(memory="rtu", observation=None, actions=None, **options):
     sizes = {"encoder_size": 6, "head_size": 6} | options
     spec = zoo.spec(memory, hidden=5)
     return actor_critic(observation, actions, spec, **sizes, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"memory": "gru"}, r"`memory` \(='gru'\) must be a memory, as `zoo.get` makes one"),
+        ({"memory": zoo.spec("gru", hidden=3)}, r"`memory` \(=Spec\(.*\) must be a memory"),
+        ({"head": None}, r"`head` \(=None\) must be a function"),
+    ],
+)
+def test_what_is_no_part_of_a_network_is_named(parts, message, unhooked):
+    whole = {"features": lambda inputs: inputs.observation, "head": lambda y: y}
+    whole["memory"] = zoo.get("mlp", inputs=3, hidden=3)
+    with pytest.raises(TypeError, match=message):
+        Recurrent(**(whole | parts))
 
 
 def test_previous_action_and_reward_are_zero_where_an_episode_begins():

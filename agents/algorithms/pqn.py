@@ -111,8 +111,7 @@ class PQN(AbstractAgent):
     head_layers: Size = 1
     """Hidden layers behind the memory."""
     layer_norm: bool = True
-    """Whether the layers around the memory are normalized, without parameters; convolutions of a
-    picture are not."""
+    """Whether the layers around the memory are normalized, without parameters."""
     dueling: bool = False
     """Whether values are a state's value and the actions' advantages."""
     previous_action: bool | None = None

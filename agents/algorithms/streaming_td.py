@@ -158,8 +158,7 @@ class StreamingTD(AbstractAgent):
     head_size: Size = 0
     """Width of the hidden layer behind the memory; 0 for a linear prediction."""
     sparsity: Share = 0.0
-    """Share of weights outside of the memory that begin with zero; those of convolutions
-    are dense."""
+    """Share of weights outside of the memory that begin with zero."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
     previous_reward: bool = False

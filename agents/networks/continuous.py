@@ -1,6 +1,7 @@
 """Networks for actions in a box: a policy alone, and two values of an action."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from jaxtyping import Array, Float
 import zoo
 from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
+from agents.networks.encoders import Convolutions
 from agents.networks.layers import Layer, Layers, Linear, check_normalized
 from agents.networks.recurrent import Recurrent, around_memory
 from agents.networks.spaces import by_content, check_room, check_vectors
@@ -147,7 +149,8 @@ def continuous_network(
     - `head`: `squashed_policy`, `critics`, or `noisy_policy` with its noise.
     - `encoder_size`: width of the layer in front of the memory; 0 for none.
     - `head_size`, `head_layers`: width and number of the hidden layers behind it.
-    - `layer_norm`: whether these layers are normalized, without parameters.
+    - `layer_norm`: whether these layers, and the convolutions of a picture, are normalized, without
+      parameters.
 
     For the others see `around_memory`.
 
@@ -173,6 +176,7 @@ def continuous_network(
         if encoder_size
         else None,
         encoder_size=encoder_size,
+        convolutions=partial(Convolutions, normalized=layer_norm),
         head=lambda outputs: head(outputs, layers, action_space, jax.random.split(head_key, 4)),
         previous_action=previous_action,
         previous_reward=previous_reward,

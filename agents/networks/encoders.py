@@ -11,8 +11,9 @@ import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
-from agents.networks.layers import orthogonal
+from agents.networks.layers import orthogonal, sparse_weights
 from agents.networks.spaces import is_bounded, places, width
+from zoo.parts import layer_norm
 
 # (channels, side of the kernel, stride), by the shortest side of a picture. The first are those of
 # Mnih et al. (2015), the last those of Young and Tian (2019) for planes of 10 x 10.
@@ -24,31 +25,50 @@ _LAYERS = {
 
 
 class Convolution(eqx.Module):
-    """A convolution without padding, and a ReLU."""
+    """A convolution without padding, and a ReLU; or normalized, with a leaky ReLU."""
 
     w: Float[Array, "channels inputs height width"]
     b: Float[Array, " channels"]
     stride: int = eqx.field(static=True)
+    normalized: bool = eqx.field(static=True)
 
     def __init__(
-        self, inputs: int, channels: int, kernel: tuple[int, int], stride: int, key: Array
+        self,
+        inputs: int,
+        channels: int,
+        kernel: tuple[int, int],
+        stride: int,
+        *,
+        normalized: bool = False,
+        sparsity: float | None = None,
+        key: Array,
     ):
         """**Arguments:**
 
         - `inputs`, `channels`: planes that come in, and that go out.
         - `kernel`: its sides.
         - `stride`: steps from one place to the next.
+        - `normalized`: whether all numbers that go out are, together and without parameters.
+        - `sparsity`: share of the weights of each plane that goes out which begin with zero, see
+          `sparse_weights`; `None` for orthogonal weights.
         """
         shape = (channels, inputs * math.prod(kernel))
-        self.w = orthogonal(key, shape, scale=math.sqrt(2)).reshape(channels, inputs, *kernel)
+        if sparsity is None:
+            w = orthogonal(key, shape, scale=math.sqrt(2))
+        else:
+            w = sparse_weights(key, *shape, sparsity=sparsity)
+        self.w = w.reshape(channels, inputs, *kernel)
         self.b = jnp.zeros(channels)
-        self.stride = stride
+        self.stride, self.normalized = stride, normalized
 
     def __call__(self, x: Float[Array, "inputs rows columns"]) -> Float[Array, "channels _ _"]:
         """Return the planes that go out."""
         strides = (self.stride, self.stride)
         y = jax.lax.conv_general_dilated(x[None], self.w, strides, "VALID")[0]
-        return jax.nn.relu(y + self.b[:, None, None])
+        y += self.b[:, None, None]
+        if not self.normalized:
+            return jax.nn.relu(y)
+        return jax.nn.leaky_relu(layer_norm(y.ravel()).reshape(y.shape))
 
 
 class Convolutions(eqx.Module):
@@ -75,10 +95,18 @@ class Convolutions(eqx.Module):
     scale: float = eqx.field(static=True)
     outputs: int = eqx.field(static=True)
 
-    def __init__(self, space: spaces.Box, *, key: Array):
+    def __init__(
+        self,
+        space: spaces.Box,
+        *,
+        normalized: bool = False,
+        sparsity: float | None = None,
+        key: Array,
+    ):
         """**Arguments:**
 
         - `space`: a `Box` of three axes.
+        - `normalized`, `sparsity`: of each layer, see `Convolution`.
         """
         self.shape = tuple(space.shape)
         # As arrays of NumPy first: what NumPy asks of JAX's own is traced where a program is.
@@ -92,7 +120,8 @@ class Convolutions(eqx.Module):
             sizes, jax.random.split(key, len(sizes)), strict=True
         ):
             window = tuple(min(kernel, side) for side in sides)
-            layers.append(Convolution(planes, channels, window, stride, key=k))
+            options = {"normalized": normalized, "sparsity": sparsity}
+            layers.append(Convolution(planes, channels, window, stride, **options, key=k))
             planes = channels
             sides = [(side - w) // stride + 1 for side, w in zip(sides, window, strict=True)]
         self.layers, self.outputs = tuple(layers), planes * math.prod(sides)
@@ -138,6 +167,7 @@ def front(
     numbers: int,
     encoder: Callable[[int], Callable[[Array], Array]],
     *,
+    convolutions: Callable[..., Convolutions] = Convolutions,
     key: Array,
 ) -> Callable[[Array], Array]:
     """Make what stands in front of a memory, by the observation space.
@@ -149,6 +179,7 @@ def front(
 
     - `numbers`: how many are read, those of the observation first.
     - `encoder`: makes the encoder, given how many numbers come in.
+    - `convolutions`: makes those of a picture, given its space and a key.
     - `key`: for the convolutions.
 
     **Returns:**
@@ -163,9 +194,9 @@ def front(
     if not pictures:
         return encoder(numbers)
     keys = [key] if len(pictures) == 1 else jax.random.split(key, len(pictures))
-    convolutions = tuple(
-        Convolutions(part, key=k) for part, k in zip(pictures.values(), keys, strict=True)
+    layers = tuple(
+        convolutions(part, key=k) for part, k in zip(pictures.values(), keys, strict=True)
     )
     seen = sum(width(part) for part in pictures.values())
-    made = sum(one.outputs for one in convolutions)
-    return Behind(tuple(pictures), convolutions, encoder(numbers - seen + made))
+    made = sum(one.outputs for one in layers)
+    return Behind(tuple(pictures), layers, encoder(numbers - seen + made))

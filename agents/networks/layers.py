@@ -37,6 +37,23 @@ def orthogonal(key: Array, shape: tuple[int, int], *, scale: float) -> Float[Arr
     return draw(key)
 
 
+def sparse_weights(
+    key: Array, outputs: int, inputs: int, *, sparsity: float
+) -> Float[Array, "outputs inputs"]:
+    """Draw weights of which each row has the same share of zeros, at random places.
+
+    The others are uniform in ±1/√`inputs`. At least one of a row is not zero.
+
+    Source: Elsayed, Vasan and Mahmood (2024), *Streaming Deep Reinforcement Learning Finally
+    Works*.
+    """
+    weight_key, place_key = jax.random.split(key)
+    shape, bound = (outputs, inputs), inputs**-0.5
+    kept = max(1, round((1 - sparsity) * inputs))
+    rank = jnp.argsort(jnp.argsort(jax.random.uniform(place_key, shape), axis=1), axis=1)
+    return jnp.where(rank < kept, jax.random.uniform(weight_key, shape, float, -bound, bound), 0)
+
+
 class Linear(eqx.Module):
     """A linear layer with orthogonal weights, as policy-gradient methods start it: `W x + b`."""
 

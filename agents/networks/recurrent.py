@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 import zoo
-from agents.networks.encoders import front
+from agents.networks.encoders import Convolutions, front
 from agents.networks.heads import ActorCritic, PolicyHead, ValueHead
 from agents.networks.inputs import Features, Inputs, beginning
 from agents.networks.layers import ACTIVATIONS, Encoder, Linear, TwoLayers
@@ -91,6 +91,7 @@ def around_memory(
     encoder: Callable[[int], Callable[[Array], Array]] | None,
     encoder_size: int,
     encoder_credit: str = "segment",
+    convolutions: Callable[..., Convolutions] = Convolutions,
     head: Callable[[int], Callable[[Array], Any]],
     previous_action: bool = False,
     previous_reward: bool = False,
@@ -110,6 +111,7 @@ def around_memory(
     - `encoder_size`: how many numbers the encoder gives.
     - `encoder_credit`: `"segment"` puts it among the features, where it learns from the present
       segment in the RTRL forms; `"exact"` makes it a part of the memory, see `zoo.Fronted`.
+    - `convolutions`: makes those of a picture, given its space and a key.
     - `head`: makes the head, given the width of the memory's output.
     - `previous_action`, `previous_reward`: whether they are read too.
     - `key`: for the memory.
@@ -121,7 +123,10 @@ def around_memory(
     numbers = width(observation_space) + width(action_space) * previous_action + previous_reward
     before = None
     if encoder is not None:
-        before = front(observation_space, numbers, encoder, key=jax.random.fold_in(key, 1))
+        front_key = jax.random.fold_in(key, 1)
+        before = front(
+            observation_space, numbers, encoder, convolutions=convolutions, key=front_key
+        )
     cell = _arrays_alone(memory.build(numbers if before is None else encoder_size, key))
     if before is not None and encoder_credit == "exact":
         cell, before = zoo.Fronted(before, cell, inputs=numbers), None

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,26 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 import zoo
-from agents.networks.layers import check_normalized
+from agents.networks.encoders import Convolutions
+from agents.networks.layers import check_normalized, sparse_weights
 from agents.networks.recurrent import Recurrent, around_memory
 from zoo.parts import check_counts, layer_norm
-
-
-def sparse_weights(
-    key: Array, outputs: int, inputs: int, *, sparsity: float
-) -> Float[Array, "outputs inputs"]:
-    """Draw weights of which each row has the same share of zeros, at random places.
-
-    The others are uniform in ±1/√`inputs`. At least one of a row is not zero.
-
-    Source: Elsayed, Vasan and Mahmood (2024), *Streaming Deep Reinforcement Learning Finally
-    Works*.
-    """
-    weight_key, place_key = jax.random.split(key)
-    shape, bound = (outputs, inputs), inputs**-0.5
-    kept = max(1, round((1 - sparsity) * inputs))
-    rank = jnp.argsort(jnp.argsort(jax.random.uniform(place_key, shape), axis=1), axis=1)
-    return jnp.where(rank < kept, jax.random.uniform(weight_key, shape, float, -bound, bound), 0)
 
 
 class SparseLinear(eqx.Module):
@@ -104,8 +89,7 @@ def sparse_recurrent(
       step only in the RTRL forms.
     - `head_size`, `head_layers`: width and number of the hidden layers behind the memory; width 0
       for none.
-    - `sparsity`: share of each row's weights that begin with zero, outside of the memory and of
-      convolutions.
+    - `sparsity`: share of each row's weights that begin with zero, outside of the memory.
     - `previous_action`, `previous_reward`: whether they are inputs too.
 
     **Raises:**
@@ -138,6 +122,7 @@ def sparse_recurrent(
         encoder=encoder if encoder_size else None,
         encoder_size=encoder_size,
         encoder_credit=encoder_credit,
+        convolutions=partial(Convolutions, normalized=True, sparsity=sparsity),
         head=behind,
         previous_action=previous_action,
         previous_reward=previous_reward,

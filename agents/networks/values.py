@@ -1,5 +1,6 @@
 """Networks of action values: one value for each action, or a value of any action."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -9,6 +10,7 @@ from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
 import zoo
+from agents.networks.encoders import Convolutions
 from agents.networks.layers import Layer, Layers, Linear, check_normalized
 from agents.networks.recurrent import Recurrent, around_memory
 from zoo.parts.checks import check_counts
@@ -72,7 +74,8 @@ def q_network(
     - `action_space`: `Discrete`.
     - `encoder_size`: width of the layer in front of the memory; 0 for none.
     - `head_size`, `head_layers`: width and number of the hidden layers behind it.
-    - `layer_norm`: whether these layers are normalized, without parameters.
+    - `layer_norm`: whether these layers, and the convolutions of a picture, are normalized, without
+      parameters.
     - `dueling`: whether the head is, see `ActionValues`.
 
     For the others see `around_memory`.
@@ -103,6 +106,7 @@ def q_network(
         if encoder_size
         else None,
         encoder_size=encoder_size,
+        convolutions=partial(Convolutions, normalized=layer_norm),
         encoder_credit=encoder_credit,
         head=head,
         previous_action=previous_action,

@@ -92,8 +92,7 @@ class AbstractOffPolicy(AbstractAgent):
     head_layers: Size = 1
     """Hidden layers behind the memory."""
     layer_norm: bool = True
-    """Whether the layers around the memory are normalized, without parameters; convolutions of a
-    picture are not."""
+    """Whether the layers around the memory are normalized, without parameters."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
     previous_reward: bool = False

@@ -61,8 +61,7 @@ class AbstractStreaming(AbstractAgent):
     head_layers: Size = 1
     """Number of the hidden layers behind each memory."""
     sparsity: Share = 0.9
-    """Share of weights outside of the memories that begin with zero; those of convolutions are
-    dense."""
+    """Share of weights outside of the memories that begin with zero."""
     previous_action: bool | None = None
     """Whether the previous action is an input; by default where the environment asks for it."""
     previous_reward: bool = False

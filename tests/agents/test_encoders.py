@@ -12,7 +12,7 @@ from gymnax.environments import spaces
 import agents
 import zoo
 from agents import envs
-from agents.networks import Convolutions, Inputs, actor_critic
+from agents.networks import Convolutions, Inputs, actor_critic, q_network, sparse_recurrent
 from agents.networks.encoders import Behind, front
 from agents.networks.layers import Encoder
 from agents.networks.spaces import encode
@@ -119,6 +119,42 @@ def test_values_are_those_of_the_plain_loop(shape):
         expected[channel, row, column] = max(0, np.sum(w[channel] * window) + bias[channel])
     np.testing.assert_allclose(found, expected.ravel(), rtol=1e-12)
     assert (expected > 0).any() and (expected == 0).any()
+
+
+def test_convolutions_are_sparse_and_normalized_where_layers_are():
+    sizes = {"encoder_size": 6, "head_size": 6}
+    space, actions = spaces.Box(0, 1, (4, 5, 2)), spaces.Discrete(2)
+    spec = zoo.spec("rtu", hidden=2)
+
+    @eqx.filter_jit
+    def convolutions(picture):
+        kinds = {
+            "q": q_network(
+                space,
+                actions,
+                spec,
+                **sizes,
+                head_layers=1,
+                layer_norm=True,
+                dueling=False,
+                key=KEY,
+            ),
+            "sparse": sparse_recurrent(
+                space, actions, spec, **sizes, outputs=2, head=lambda layers: layers, key=KEY
+            ),
+            "plain": actor_critic(space, actions, spec, **sizes, key=KEY),
+        }
+        nets = {name: net.features.encoder.convolutions[0] for name, net in kinds.items()}
+        return {name: (net.layers[0].w, net(picture)) for name, net in nets.items()}
+
+    found = convolutions(jax.random.uniform(KEY, (40,)))
+    zeros = {name: float(jnp.mean(w == 0)) for name, (w, _) in found.items()}
+    assert zeros == {"q": 0, "sparse": pytest.approx(16 / 18), "plain": 0}
+    for name, (_, out) in found.items():
+        # What a leaky ReLU was taken of, which is one to one.
+        before = jnp.where(out < 0, out / 0.01, out)
+        normal = abs(jnp.mean(before)) < 1e-3 and abs(jnp.std(before) - 1) < 1e-3
+        assert normal == (name != "plain") and (out.min() < 0) == (name != "plain")
 
 
 def test_every_picture_of_an_observation_is_looked_at_and_other_numbers_go_by():

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 import agents
 import zoo
 from agents.networks import Categorical
-from agents.networks.sparse import sparse_weights
+from agents.networks.layers import sparse_weights
 from tests.agents.online import Online, obgd_by_hand, stream
 from tests.agents.tasks import Square, Tape
 

@@ -11,6 +11,7 @@ import io
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -46,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line on words, the process's by default, and return the exit code.
 
     It is 0; 2 after an error of the user's, which is one message on stderr; 1 after a sweep of
-    which runs failed; 130 after Ctrl-C and 143 after SIGTERM, once a checkpoint is written. Errors
-    in the program itself are raised as they are; so are all with `TRACE_ZOO_TRACEBACK=1` in the
-    environment.
+    which runs failed; 130 after Ctrl-C and 143 after SIGTERM, once a checkpoint is written; 141
+    where a help text is read no further. Errors in the program itself are raised as they are; so
+    are all with `TRACE_ZOO_TRACEBACK=1` in the environment.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
@@ -84,6 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.print(f"stopped at once{left}", markup=False, highlight=False)
         return 130
     except (*_TOLD, RunsFailed) as error:
+        if isinstance(error, BrokenPipeError) and command is None:
+            # Who reads a help text has seen enough, as `head` has: nothing more is to be written.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 128 + signal.SIGPIPE
         if os.environ.get("TRACE_ZOO_TRACEBACK"):
             raise
         message = in_flags(str(error), command)

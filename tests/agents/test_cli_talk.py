@@ -2,6 +2,8 @@
 
 import io
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +20,15 @@ def test_versions_can_be_told(capsys):
     told = capsys.readouterr().out
     assert told.startswith(f"trace-zoo {version()} (Python {sys.version.split()[0]}, jax ")
     assert version("no-such-package") == "(not installed)"
+
+
+def test_a_help_text_that_is_read_no_further_is_no_error():
+    reads, writes = os.pipe()
+    os.close(reads)
+    words = [sys.executable, "-m", "agents", "--help"]
+    done = subprocess.run(words, stdout=writes, stderr=subprocess.PIPE, text=True)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.parametrize(

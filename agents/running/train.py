@@ -113,7 +113,7 @@ def train(
     - `devices`: over how many devices the run is split, or `"all"` that JAX has: their number must
         divide that of the seeds, which are split then, or else that of the environments. What a
         seed learns is bitwise the same with any number of CPUs that divides the seeds, and the same
-        but for rounding elsewhere. On resuming it may be another.
+        but for rounding elsewhere, and without `devices`. On resuming it may be another.
     - `progress`: whether to report progress; `"bar"` or `"lines"` force one form.
     - `track`: `"wandb"` or `"trackio"`, which gets the configuration and each metric's mean over
         seeds, as a run with the folder's name; a resumed run goes on there. Its package is

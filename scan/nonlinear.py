@@ -17,7 +17,7 @@ from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.hoisted import ahead, hoisted, hoisting
-from scan.programs import apart, as_program, is_pure, one_of
+from scan.programs import apart, as_program, has_reverse_rule, is_pure, one_of
 from scan.sequential import reset, sequential
 
 
@@ -38,7 +38,9 @@ def nonlinear(
     the states, their Jacobians are found for all steps at once. Backward, the states' total
     cotangents are one linear recurrence, and those of parameters and inputs one product for all
     steps; forward, the states' tangents are one linear recurrence. States that are known already
-    are differentiated without computing them again.
+    are differentiated without computing them again. Of a step with a `jax.custom_vjp` of the state,
+    as spiking units have for their surrogate gradient, that of units is `scan.sequential`, with
+    derivatives in reverse mode only; a `jax.custom_jvp` is as any other operation.
 
     **Arguments:**
 
@@ -59,8 +61,7 @@ def nonlinear(
 
     **Raises:**
 
-    `ValueError` or `TypeError` naming the argument, its value and the rule. A `custom_vjp` of the
-    state in a step is refused by JAX: with `coupling="units"`, its Jacobian is taken forward.
+    `ValueError` or `TypeError` naming the argument, its value and the rule.
     """
     state, begin = check_recurrence(state, xs, begin, initial, coupling, states)
     check_arrays("parameters", parameters)
@@ -72,6 +73,9 @@ def nonlinear(
     )
     with hoisting() if coupling == "dense" else contextlib.nullcontext():
         step, parameters = as_program(update, parameters, state, xs)
+    if coupling == "units" and has_reverse_rule(step, state):
+        # The Jacobian of units is taken forward, which such a rule forbids.
+        return _in_turn(step, coupling, state, parameters, xs, begin, initial)
     if states is None:
         given = jax.lax.stop_gradient((state, parameters, xs))
         in_turn, several = (partial(f, step, coupling) for f in (_in_turn, _several_at_once))

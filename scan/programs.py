@@ -112,14 +112,29 @@ def is_plain(update: Callable[..., Any], parameters: PyTree, state: PyTree, xs: 
     - `parameters`, `state`, `xs`: what it will be called with; `xs` with a leading time axis.
     """
     program = jax.make_jaxpr(update)(parameters, state, one_of(xs)).jaxpr
-    return not program.effects and not _holds(program, ("custom_vjp", "callback"))
+    return not program.effects and not _hold(program.eqns, ("custom_vjp", "callback"))
 
 
-def _holds(program: Jaxpr, kinds: Sequence[str]) -> bool:
+def has_reverse_rule(step: Callable[..., Any], state: PyTree) -> bool:
+    """Whether a step that `as_program` made has a rule for reverse mode of its own, a `custom_vjp`,
+    of anything that depends on the state: JAX takes no tangents through it.
+
+    **Arguments:**
+
+    - `step`: of `as_program`.
+    - `state`: what it is called with.
+    """
+    program, _, parameters = step.args
+    inputs = program.invars[len(parameters) :]
+    moving = parted(program.eqns, inputs[: len(jax.tree.leaves(state))])[1]
+    return _hold(moving, ("custom_vjp",))
+
+
+def _hold(equations: Iterable[Any], kinds: Sequence[str]) -> bool:
     return any(
         any(kind in equation.primitive.name for kind in kinds)
-        or any(_holds(inner, kinds) for inner in called_by(equation))
-        for equation in program.eqns
+        or any(_hold(inner.eqns, kinds) for inner in called_by(equation))
+        for equation in equations
     )
 
 

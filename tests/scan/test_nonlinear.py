@@ -80,6 +80,45 @@ def weighted(states):
     )
 
 
+@jax.custom_vjp
+def spike(v):
+    return (v > 0).astype(v.dtype)
+
+
+spike.defvjp(lambda v: (spike(v), v), lambda v, g: (g / (1 + jnp.abs(v)) ** 2,))
+
+
+def test_units_with_a_rule_for_reverse_mode_of_their_own_go_step_by_step():
+    """JAX takes no Jacobian of those forward, as that of units is otherwise, known or not."""
+
+    def update(p, h, x):
+        return p["a"] * h * (1 - spike(h - 0.3)) + p["w"] @ x
+
+    def loss(solve, p, h, xs):
+        return weighted(solve(p, h, xs, FLAGS, jnp.ones(UNITS)))
+
+    def in_turn(p, h, xs, begin, initial):
+        step = functools.partial(update, p)
+        return scan.sequential(step, h, xs, begin, initial=initial)[1]
+
+    def by(p, h, xs, begin, initial, states=None):
+        return scan.nonlinear(update, p, h, xs, begin, initial=initial, states=states)
+
+    def of_known(p, h, xs, begin, initial):
+        return by(p, h, xs, begin, initial, in_turn(p, h, xs, begin, initial))
+
+    arguments = {k: PARAMETERS[k] for k in "aw"}, draw(UNITS), XS
+    expected, *found = jax.jit(
+        lambda *x: [
+            jax.value_and_grad(functools.partial(loss, f), (0, 1, 2))(*x)
+            for f in (in_turn, by, of_known)
+        ]
+    )(*arguments)
+    for one, other in zip(jax.tree.leaves([expected] * 2), jax.tree.leaves(found), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    assert np.all(found[0][1][0]["a"] != 0)
+
+
 def losses(name, begin):
     """`(ours, loop)`: functions of `(parameters, state, xs)`."""
     update, state, coupling = RECURRENCES[name]

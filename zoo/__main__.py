@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import inspect
 import json
 import math
 import os
@@ -17,6 +16,7 @@ import equinox as eqx
 import jax
 
 import zoo
+from zoo.annotations import signature_of
 from zoo.options import check_option, parse_options
 
 
@@ -100,7 +100,7 @@ def _maker(name: str, chosen: Sequence[str]) -> Callable[..., Any]:
         if taken in settings:
             raise ValueError(f"`option` (={taken!r}) must be one of the cell: sizes are flags.")
     make = make_by_name(name)
-    signature = inspect.signature(make)
+    signature = signature_of(make)
     arguments = signature.parameters
     known = [
         p.name for p in arguments.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)

@@ -126,6 +126,30 @@ def annotations_of(kind: type) -> dict[str, Any]:
         return {}
 
 
+def signature_of(make: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a class or function, with annotations that are texts evaluated.
+
+    `from __future__ import annotations` makes texts of all. One of a name that is not there, as
+    that of a type checker's import, stays a text.
+    """
+    signature = inspect.signature(make)
+    # Not by `eval_str`, which leaves those of an Equinox class, and all where one cannot be known.
+    function: Any = make.__init__ if inspect.isclass(make) else make
+    while isinstance(function, functools.partial):
+        function = function.func
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+
+    def evaluated(parameter: inspect.Parameter) -> inspect.Parameter:
+        if not isinstance(parameter.annotation, str):
+            return parameter
+        try:
+            return parameter.replace(annotation=eval(parameter.annotation, names))
+        except (NameError, AttributeError, SyntaxError, TypeError):
+            return parameter
+
+    return signature.replace(parameters=[*map(evaluated, signature.parameters.values())])
+
+
 def checked(function: Function) -> Function:
     """Check what a function is given against its annotations, before it is called.
 

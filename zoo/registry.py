@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array
 
 from rtrl import AbstractSensitivity
-from zoo.annotations import Count, checked, fit_fields
+from zoo.annotations import Count, checked, fit_fields, signature_of
 from zoo.kinds.choices import SENSITIVITIES, name_of, sensitivity_of
 from zoo.memory import AbstractMemory
 from zoo.options import Options, check_option, is_plain
@@ -147,12 +147,8 @@ def options(name: str) -> dict[str, Any]:
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
-    make = _lookup(name)
-    try:
-        signature = inspect.signature(make, eval_str=True)
-    except NameError:  # an annotation of a name that only a type checker knows
-        signature = inspect.signature(make)
-    keyword_only = [p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    parameters = signature_of(_lookup(name)).parameters.values()
+    keyword_only = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     return {p.name: p for p in keyword_only if p.name != "key"}
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
-from zoo.annotations import checked, fitted
+from zoo.annotations import checked, fitted, signature_of
 from zoo.parts.checks import same_definition, shown
 
 from . import bridges, diagnostics, remembering
@@ -209,7 +209,7 @@ def _make(name: str, options: Mapping[str, Any]) -> tuple[Environment, EnvParams
             more = ("observability",)
             if _observability(options.pop("observability", CHOICES[0])) == "full":
                 made = fully_observed(factory)
-        return _build(name, made, inspect.signature(made), fixed, options, more)
+        return _build(name, made, signature_of(made), fixed, options, more)
     if name.startswith(GYMNASIUM):
         return from_gymnasium(name.removeprefix(GYMNASIUM), **options)
     if name not in names():

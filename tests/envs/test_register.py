@@ -30,7 +30,7 @@ def corridor_of(length: int = 5):
     return env, env.default_params.replace(max_steps_in_episode=2 * length)
 
 
-def give_up(length: int):
+def give_up(length: "int"):
     return "no environment"
 
 
@@ -89,6 +89,12 @@ def test_what_a_factory_wants_and_makes_is_named(factory, error, message):
     envs.register("none", factory)
     with pytest.raises(error, match=message):
         envs.make("none")
+
+
+def test_an_annotation_that_is_a_text_is_looked_at():
+    envs.register("none", give_up)
+    with pytest.raises(TypeError, match=r"`length` \(='7'\) must be a whole number"):
+        envs.make("none", length="7")
 
 
 def test_a_factory_has_to_make_an_environment():

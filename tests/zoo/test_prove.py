@@ -286,6 +286,10 @@ def test_a_class_is_found_by_its_module(capsys):
         ),
         (["prove", "zoo:RetNet", "heads=x"], "`heads` (='x') of 'zoo:RetNet' must be a whole"),
         (
+            ["prove", "tests.zoo.test_register:Written", "keep=0.5", "kind=max"],
+            "`kind` (='max') of 'tests.zoo.test_register:Written' must be one of mean, sum",
+        ),
+        (
             ["prove", "json:loads"],
             "`target` (='json:loads') must take `(inputs, hidden, *, key, **options)`",
         ),

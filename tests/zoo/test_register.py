@@ -2,6 +2,7 @@
 
 import functools
 import json
+from typing import TYPE_CHECKING, Literal
 
 import equinox as eqx
 import jax
@@ -10,6 +11,9 @@ import pytest
 
 import rtrl
 import zoo
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Average(zoo.AbstractLinearCell):
@@ -48,6 +52,29 @@ def test_a_registered_cell_is_like_any_other():
         zoo.spec("zz_average", hidden=4, keep="x")
     with pytest.raises(ValueError, match=r"Did you mean zz_average"):
         zoo.get("zz_averag", hidden=4)
+
+
+class Written(Average):
+    """Its annotations are texts, as all are under `from __future__ import annotations`."""
+
+    def __init__(
+        self,
+        inputs,
+        hidden,
+        *,
+        keep: "float" = 1,
+        kind: "Literal['mean', 'sum']" = "mean",
+        folder: "Path | None" = None,
+        key,
+    ):
+        super().__init__(inputs, hidden, keep=keep, key=key)
+
+
+def test_annotations_that_are_texts_are_looked_at():
+    zoo.register("zz_written", Written)
+    assert zoo.spec("zz_written", hidden=4, keep=0.5, folder="any").options["keep"] == 0.5
+    with pytest.raises(ValueError, match=r"`kind` \(='max'\) of .* must be one of mean, sum"):
+        zoo.spec("zz_written", hidden=4, kind="max")
 
 
 def test_options_without_annotations_are_checked_by_their_defaults():

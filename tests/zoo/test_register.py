@@ -11,6 +11,7 @@ import pytest
 
 import rtrl
 import zoo
+from zoo import registry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,12 @@ class Average(zoo.AbstractLinearCell):
     def coefficients(self, x):
         drive = x @ self.w.T
         return jnp.full_like(drive, self.keep), (1 - self.keep) * drive
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    """What a test registers is its own."""
+    monkeypatch.setattr(registry, "_MAKERS", dict(registry._MAKERS))
 
 
 def two_averages(inputs, hidden, *, sensitivity=rtrl.Exact(), shapes=(1, 2), label=None, key):

@@ -11,7 +11,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 import scan
 from rtrl.rows import looked_up
 from scan.calls import misfit
+from scan.counts import shown
 from scan.precision import at_least_single
+from scan.trees import built
 
 
 def accumulate(
@@ -60,10 +62,10 @@ def accumulate(
 
     `ValueError` where there are no steps, where `begin` or `targets` are of other steps, when the
     number of steps is not divisible by `segment`, and for a loss that is more than a real number;
-    `TypeError` for a `begin` that is not boolean, and for a loss that takes a target where there
-    are none, or none where there are.
+    `TypeError` for a `begin` that is not boolean, for a loss that is no function, or takes a target
+    where there are none, or none where there are, and for a `cell` without `rtrl_scan`.
     """
-    _check_arguments(loss, targets)
+    _check_arguments(loss, cell, targets)
     time = scan.check_steps("xs", xs)
     begin = None if begin is None else scan.check_begin(begin, time)
     steps = scan.check_steps("targets", targets) if jax.tree.leaves(targets) else time
@@ -72,8 +74,8 @@ def accumulate(
     whole = hasattr(segment, "__index__") and not isinstance(segment, bool)
     if not whole or segment < 1 or time % segment:
         raise ValueError(
-            f"`segment` (={segment}) must be a whole number that divides the number of steps "
-            f"(={time})."
+            f"`segment` (={shown(segment)}) must be a whole number that divides the number of "
+            f"steps (={time})."
         )
 
     carry = looked_up(carry)  # what comes out is not rounded, and a loop's carry keeps its type
@@ -99,9 +101,12 @@ def accumulate(
     # precision a sum of many would stop growing.
     parameters = eqx.filter(cell, eqx.is_inexact_array)
     zero = lambda p: jnp.zeros(p.shape, at_least_single(p.dtype))  # noqa: E731
-    shape, _ = eqx.filter_eval_shape(
+    shape, after = eqx.filter_eval_shape(
         segment_loss, cell, carry, *jax.tree.map(lambda x: x[0], pieces)
     )
+    # So does what is carried in: one of another precision becomes what `rtrl_scan` makes of it.
+    if built(carry) == built(after):
+        carry = jax.tree.map(_in_dtype_of, carry, after)
 
     def step(totals, piece):
         value, gradient, carry = totals
@@ -115,10 +120,20 @@ def accumulate(
     return value.astype(shape.dtype), gradient, carry
 
 
-def _check_arguments(loss: Callable[..., Any], targets: PyTree) -> None:
+def _in_dtype_of(x: Any, like: Any) -> Any:
+    return x if jnp.result_type(x) == like.dtype else jnp.asarray(x, like.dtype)
+
+
+def _check_arguments(loss: Any, cell: Any, targets: PyTree) -> None:
+    if not callable(loss):
+        raise TypeError(f"`loss` (={shown(loss)}) must be a function of a step's output.")
     given = ("y",) if targets is None else ("y", "target")
     if found := misfit(loss, *given):
         where = "without `targets`" if targets is None else "where `targets` are given"
         raise TypeError(
             f"`loss` (its arguments are {found}) must be `loss({', '.join(given)})` {where}."
+        )
+    if not callable(getattr(cell, "rtrl_scan", None)):
+        raise TypeError(
+            f"`cell` (={shown(cell)}) must have `rtrl_scan`, as every memory of the zoo does."
         )

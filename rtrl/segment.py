@@ -5,13 +5,14 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 import scan
 from rtrl.rows import looked_up
-from rtrl.structure import AbstractStructure, roll
+from rtrl.structure import AbstractStructure, roll, split
 from rtrl.supply import supply
-from scan.trees import described
+from scan.trees import built, described, first_difference
 
 
 class AbstractRecurrence(eqx.Module):
@@ -155,13 +156,26 @@ def segment(
 
     **Raises:**
 
-    `ValueError` for a `carry` that is no such pair, and for parameters of another structure than
-    those that the sensitivity was made for.
+    `ValueError` for a `carry` that is no such pair, or whose state or sensitivity is another
+    recurrence's, for a `begin` of other steps than those of `xs`, and for parameters of another
+    structure than those that the sensitivity was made for; `TypeError` for a `begin` that is not
+    boolean.
     """
     check_pair(carry)
+    time = scan.check_steps("xs", xs) if jax.tree.leaves(xs) else None
+    begin = None if begin is None else scan.check_begin(begin, time)
     # What is carried in was computed in an earlier segment, perhaps with older parameters: its
     # derivative is the sensitivity, and a second path through it would count the past twice.
     start, sensitivity = jax.lax.stop_gradient(carry)
+    _check_start(start, jax.eval_shape(recurrence.init_state))
+    try:
+        return _segment(recurrence, parameters, start, sensitivity, xs, begin, products)
+    except Exception as error:  # only then: how a sensitivity is laid out has to be traced
+        _check_layout(recurrence.structure, parameters, start, looked_up(sensitivity), error)
+        raise
+
+
+def _segment(recurrence, parameters, start, sensitivity, xs, begin, products):
     first = None
     if begin is not None:
         # The scan resets its start by itself, but the supplied state has to be a constant there.
@@ -204,6 +218,32 @@ def check_pair(carry: Any) -> None:
             f"`carry` ({found}) must be a state and its sensitivity, as "
             "`(init_state(), rtrl_init())` are."
         )
+
+
+def _check_start(start: PyTree, own: PyTree) -> None:
+    kinds = lambda state: [_is_inexact(h) for h in jax.tree.leaves(state)]  # noqa: E731
+    if built(start) != built(own) or kinds(start) != kinds(own):
+        raise ValueError(
+            f"`carry` (whose state is {described(start)}) must hold a state like {described(own)}, "
+            "which `init_state` gives."
+        )
+
+
+def _is_inexact(x: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+
+
+def _check_layout(
+    structure: AbstractStructure, parameters: PyTree, state: PyTree, found: PyTree, cause: Exception
+) -> None:
+    affected, _ = split(structure, parameters, found)
+    own = jax.eval_shape(structure.zeros, affected, eqx.filter(state, eqx.is_inexact_array))
+    if built(found) != built(own):
+        got, expected = first_difference(found, own)
+        raise ValueError(
+            f"`carry` (whose sensitivity has {got}) must hold one of {type(structure).__name__} "
+            f"for these parameters, which has {expected} there."
+        ) from cause
 
 
 def _said(carry: Any) -> str:

@@ -275,6 +275,7 @@ def test_begin_may_be_a_part_of_the_inputs():
         ({"begin": jnp.zeros(5, bool)}, r"`begin` \(shape \(5,\)\) must have the shape \(4,\)"),
         ({"targets": jnp.ones(3)}, r"`targets` \(of 3 steps\) must be of those of `xs`, 4"),
         ({"segment": 2.0}, r"`segment` \(=2.0\) must be a whole number"),
+        ({"segment": "4"}, r"`segment` \(='4'\) must be a whole number"),
     ],
 )
 def test_other_steps_are_named(arguments, message, monkeypatch):
@@ -324,3 +325,22 @@ def test_a_loss_that_has_no_gradient_is_named():
     for dtype in ("int64", "complex128"):
         with pytest.raises(ValueError, match=rf"`loss` \(dtype {dtype}\) must be real floating"):
             rtrl.accumulate(lambda y, d=dtype: jnp.sum(y).astype(d), cell, carry, jnp.ones((4, 3)))
+
+
+def test_what_is_no_loss_and_no_cell_is_named(unhooked):
+    with pytest.raises(TypeError, match=r"`loss` \(=3\) must be a function"):
+        rtrl.accumulate(3, None, None, jnp.ones((4, 3)))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"`cell` \(=\(1, 2\)\) must have `rtrl_scan`"):
+        rtrl.accumulate(jnp.sum, (1, 2), None, jnp.ones((4, 3)))
+
+
+def test_a_carry_of_another_precision_is_taken():
+    """As `rtrl_scan` takes it: the state is that of `init_state`."""
+    cell = zoo.get("rtu", hidden=2, inputs=3)
+    carry = cell.init_state(), cell.rtrl_init()
+    narrow = jax.tree.map(lambda h: h.astype({"c": "c8", "f": "f4"}[h.dtype.kind]), carry)
+    run = lambda carry: rtrl.accumulate(jnp.sum, cell, carry, jnp.ones((4, 3)))  # noqa: E731
+    found, expected = run(narrow), run(carry)
+    assert found[2][0].dtype == expected[2][0].dtype
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

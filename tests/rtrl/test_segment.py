@@ -233,3 +233,31 @@ def test_a_carry_or_parameters_of_another_kind_are_named(message, parameters, ca
     made = (state, rtrl.init(recurrence.structure, update, PARAMETERS, state, one))
     with pytest.raises(ValueError, match=message):
         rtrl.segment(recurrence, parameters or PARAMETERS, carry(*made) if carry else made, XS)
+
+
+NO_STEPS = {name: x[:0] for name, x in XS.items()}
+
+
+def _of_dense(h, s):
+    return h, (jax.tree.map(lambda x: jnp.zeros((UNITS, *x.shape)), s[0]),)
+
+
+def _wider(h, s):
+    return h, (jax.tree.map(lambda x: jnp.zeros((UNITS + 1, *x.shape[1:])), s[0]),)
+
+
+@pytest.mark.parametrize(
+    ("message", "carry", "others"),
+    [
+        (r"`begin` \(shape \(\)\) must have the shape \(8,\)", None, (XS, True)),
+        (r"`xs` \(shapes .*\) must have a time axis", None, (NO_STEPS, BEGIN[:0])),
+        (r"state is \['fl.*\]\) must hold a state like \('fl", lambda h, s: ([*h], s), (XS,)),
+        (r"`carry` \(whose state is \('int", lambda h, s: ((h[0].astype(int), h[1]), s), (XS,)),
+        (r"sensitivity has \[0\]\['a'\]\[3, 3\]\) must hold one of Diag", _of_dense, (XS,)),
+        (r"sensitivity has \[0\]\['a'\]\[4\]\) must hold one of Diagonal", _wider, (XS,)),
+    ],
+)
+def test_a_carry_or_steps_that_do_not_fit_are_named(message, carry, others, unhooked):
+    made = Counter().init_state(), NO_PAST
+    with pytest.raises(ValueError, match=message):
+        rtrl.segment(Counter(), NUMBERS, carry(*made) if carry else made, *others)

@@ -6,6 +6,7 @@ from functools import reduce
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 import scan
@@ -19,7 +20,8 @@ from rtrl.dense import (
 )
 from rtrl.products import exact_product
 from rtrl.structure import AbstractStructure
-from scan.precision import promoted
+from scan.counts import shown
+from scan.precision import at_least_single, promoted
 
 
 class RankOne(eqx.Module):
@@ -58,10 +60,10 @@ class UORO(AbstractStructure, AbstractSensitivity):
     seed: int = 0
 
     def __post_init__(self):
-        whole = isinstance(self.seed, int) and not isinstance(self.seed, bool)
+        whole = isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool)
         if not (whole and 0 <= self.seed < 2**32):
             raise ValueError(
-                f"`seed` (={self.seed!r}) must be a whole number from 0 to {2**32 - 1}."
+                f"`seed` (={shown(self.seed)}) must be a whole number from 0 to {2**32 - 1}."
             )
 
     @property
@@ -72,7 +74,7 @@ class UORO(AbstractStructure, AbstractSensitivity):
         return exact_product(matrix, h)
 
     def zeros(self, parameters: PyTree, state: PyTree) -> PyTree:
-        key = jax.random.key_data(jax.random.key(self.seed))
+        key = jax.random.key_data(jax.random.key(int(self.seed)))
         of_state = jnp.zeros_like(to_real_vector(state))
         # θ̃ is as precise as s̃, for the reason that `rtrl.Dense` has.
         zeros = lambda p: jnp.zeros(p.shape, promoted(p, of_state))  # noqa: E731
@@ -102,22 +104,27 @@ class UORO(AbstractStructure, AbstractSensitivity):
         # J s̃ is a product with a tangent, and all there is is a pullback. It is linear in the
         # cotangent, and its transpose is the product: no second derivation of the segment.
         (moved,) = jax.linear_transpose(through, signs)(old.state)
+        # Of a norm above 256 the square is beyond float16.
+        wide = at_least_single(signs, *(t.real for t in jax.tree.leaves(old.parameters)))
         # At the start of an episode s̃ and θ̃ are zero, and balanced by any factor: 1. The floor
         # keeps the ratio finite.
-        tiny = float(jnp.finfo(signs.dtype).tiny) ** 0.5
+        tiny = float(jnp.finfo(wide).tiny) ** 0.5
 
         def balance(of_parameters, of_state):
-            ratio = jnp.sqrt(_norm(of_parameters) / jnp.maximum(_norm(of_state), tiny))
+            numerator, denominator = _norm(of_parameters, wide), _norm(of_state, wide)
+            ratio = jnp.sqrt(numerator) / jnp.sqrt(jnp.maximum(denominator, tiny))
             return jnp.where(ratio > 0, ratio, 1.0)
 
         keep = balance(old.parameters, moved)
         add = balance(immediate, signs)
-        state = (keep * moved + add * signs).astype(moved.dtype)
-        parameters = jax.tree.map(
-            lambda t, i: (t / keep + i.astype(t.dtype) / add).astype(t.dtype),
-            old.parameters,
-            immediate,
-        )
+        state = (keep * moved.astype(wide) + add * signs.astype(wide)).astype(moved.dtype)
+
+        def joined(t, i):
+            both = promoted(t, wide)
+            kept = t.astype(both) / keep.astype(both)
+            return (kept + i.astype(both) / add.astype(both)).astype(t.dtype)
+
+        parameters = jax.tree.map(joined, old.parameters, immediate)
         return (RankOne(state, parameters, jax.random.key_data(key)),)
 
     def jvp(self, sensitivity: PyTree, tangent: PyTree, state: PyTree) -> PyTree:
@@ -127,6 +134,10 @@ class UORO(AbstractStructure, AbstractSensitivity):
         return from_real_vector(reduce(jnp.add, moved, jnp.zeros_like(s.state[0])) * s.state, state)
 
 
-def _norm(tree: PyTree) -> Float[Array, ""]:
-    leaves = jax.tree.leaves(tree)
-    return jnp.sqrt(sum((jnp.sum(jnp.abs(leaf) ** 2) for leaf in leaves), start=0.0))
+def _norm(tree: PyTree, dtype: jnp.dtype) -> Float[Array, ""]:
+    """The root of the sum of squares, of numbers in units of the largest: none overflows."""
+    sizes = [jnp.abs(leaf).astype(dtype) for leaf in jax.tree.leaves(tree) if leaf.size]
+    largest = reduce(jnp.maximum, map(jnp.max, sizes), jnp.zeros((), dtype))
+    unit = jnp.where(largest > 0, largest, 1.0)  # zeros have none
+    squares = [jnp.sum((size / unit) ** 2) for size in sizes]
+    return unit * jnp.sqrt(reduce(jnp.add, squares, jnp.zeros((), dtype)))

@@ -346,6 +346,35 @@ def test_uoro_takes_the_balanced_step_of_the_paper():
     np.testing.assert_allclose(first.parameters, seen / add, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("dtype", "x"), [(jnp.float16, 200.0), (jnp.float32, 2e19)])
+def test_uoro_balances_norms_whose_squares_overflow(dtype, x):
+    """From x · [1, 1, 1] for every unit: νᵀI = x ν, of norm 2 x, and √(2 x / 2) of it in θ̃."""
+    run = lambda w, h, xs, begin: 0.5 * h + w * xs  # noqa: E731
+    w, h, x = jnp.ones(4, dtype), jnp.zeros(4, dtype), jnp.asarray(x, dtype)
+
+    @jax.jit
+    def rolled(w, h, x):
+        update = lambda w, h, x: run(w, h, x, None)  # noqa: E731
+        start = rtrl.init(rtrl.UORO(), update, w, h, x)
+        first = rtrl.roll(rtrl.UORO(), run, w, h, start, x, None)
+        return first, rtrl.roll(rtrl.UORO(), run, w, h, first, x, None)
+
+    ((first,), (second,)) = rolled(w, h, x)
+    np.testing.assert_allclose(np.abs(first.state), float(x) ** 0.5, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(first.parameters), float(x) ** 0.5, rtol=1e-3)
+    assert first.state.dtype == first.parameters.dtype == dtype
+    assert all(np.isfinite(leaf).all() for leaf in (second.state, second.parameters))
+
+
+def test_uoro_takes_a_seed_of_numpy(unhooked):
+    one, other = rtrl.UORO(np.int64(5)), rtrl.UORO(5)
+    assert one == other and hash(one) == hash(other)
+    (zeros,), (expected,) = (
+        structure.zeros(jnp.ones(2), jnp.ones(2)) for structure in (one, other)
+    )
+    np.testing.assert_array_equal(zeros.key, expected.key)
+
+
 @pytest.mark.slow
 def test_uoro_keeps_its_key_at_a_begin():
     cell = make("gru", "uoro")

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from scan.calls import misfit
 from zoo.memory import AbstractMemory, named
-from zoo.parts.checks import check_sizes, shown
+from zoo.parts.checks import check_key, check_sizes, shown
 from zoo.proofs import equalities, promises
 from zoo.proofs.forms import jit, perturbed
 from zoo.proofs.forms import problem as draw_problem
@@ -62,6 +62,8 @@ def prove(
     memory and makes none.
     """
     check_sizes(draws=draws)
+    if key is not None:
+        check_key(key)
     made = {"inputs": inputs, "hidden": hidden, "key": key}
     if isinstance(memory, AbstractMemory):
         for name, value in made.items():
@@ -149,4 +151,5 @@ def _equalities(memory: AbstractMemory, seed: int) -> list[Check]:
         *equalities.forward_mode(problem),
         *equalities.resets(problem),
         *equalities.unbiased(problem, seed),
+        *equalities.moved_on(problem, seed),
     ]

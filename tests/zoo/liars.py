@@ -165,6 +165,13 @@ class LearnedStart(zoo.AbstractDiagonalCell):
         return jnp.tanh(self.w @ x + self.u * state)
 
 
+class HiddenStart(LearnedStart):
+    """An episode begins with a parameter that has no gradient there."""
+
+    def init_state(self):
+        return jax.lax.stop_gradient(self.start)
+
+
 class LinearFromOnes(zoo.AbstractLinearCell):
     """A linear recurrence that begins with ones."""
 
@@ -222,6 +229,42 @@ class Deaf(zoo.AbstractDenseCell):
 
     def transition(self, state, x, recurrent):
         return jnp.tanh(self.w @ x + rtrl.exact_product(self.u, state)[:, 0])
+
+
+class Astray(zoo.AbstractUnstructuredCell):
+    """With an unbiased sensitivity that follows other derivatives than those of `update`.
+
+    - `past`, `own`: how many halves of those in the state and in the parameters. As arrays, so that
+      all share their programs, and whole numbers, which are no parameters.
+    """
+
+    w: jax.Array
+    u: jax.Array
+    past: jax.Array
+    own: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+    sensitivity: rtrl.AbstractSensitivity = eqx.field(static=True, default=rtrl.UORO())
+
+    def __init__(self, inputs, hidden, past, own, *, key):
+        w_key, u_key = jax.random.split(key)
+        self.w = jax.random.normal(w_key, (hidden, inputs))
+        self.u = jax.random.normal(u_key, (hidden, hidden))
+        self.past, self.own = jnp.asarray(past, jnp.int32), jnp.asarray(own, jnp.int32)
+        self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + self.u @ state)
+
+    def surrogate_states(self, parameters, state, xs, begin, states):
+        def scaled(p, halves):
+            if not eqx.is_inexact_array(p):
+                return p
+            factor = halves.astype(p.dtype) / 2
+            return factor * p + (1 - factor) * jax.lax.stop_gradient(p)
+
+        parameters = jax.tree.map(lambda p: scaled(p, self.own), parameters)
+        return self.states(parameters, scaled(state, self.past), xs, begin)
 
 
 class Absorbing(zoo.AbstractMonoidCell):

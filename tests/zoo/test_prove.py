@@ -13,8 +13,9 @@ import rtrl
 import zoo
 from tests.zoo import liars
 from zoo.__main__ import main
-from zoo.proofs import promises
+from zoo.proofs import equalities, promises
 from zoo.proofs.forms import known_options
+from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import difference
 from zoo.proofs.report import Check, Report
 
@@ -23,6 +24,10 @@ KEY = jax.random.key(0)
 
 def _deaf(choice):
     return lambda inputs, hidden, *, key: liars.Deaf(inputs, hidden, choice, key=key)
+
+
+def _astray(past, own):
+    return lambda inputs, hidden, *, key: liars.Astray(inputs, hidden, past, own, key=key)
 
 
 LIARS = {
@@ -57,6 +62,18 @@ LIARS = {
         r"forms, scan in chunks is off by .*: all forms compute",
     ),
     "deaf to RFLO": (_deaf(rtrl.RFLO()), r"`state`: .* go through `recurrent`"),
+    "forgets": (
+        _astray(0, 2),
+        r"`\.[wu]`: RTRL, random sensitivities of the past, .* off by 1: a segment multiplies",
+    ),
+    "halves": (
+        _astray(1, 2),
+        r"`\.[wu]`: RTRL, random sensitivities of the past, .* off by 0\.9.*: a segment multiplies",
+    ),
+    "doubles": (
+        _astray(2, 4),
+        r"RTRL, mean of random sensitivities, in errors is off by 1.*: the mean over random signs",
+    ),
 }
 
 
@@ -110,6 +127,48 @@ def test_a_neutral_element_that_absorbs_is_named():
         neutral, associative = promises._monoid("", promises.cast(cell, jnp.float64))
     assert not neutral.passed and neutral.number == 1 and associative.passed
     assert "`combine` of `init_state()` and an element is the element" in neutral.rule
+
+
+def test_a_parameter_that_an_episode_begins_with_is_named_without_its_gradient():
+    with jax.enable_x64(True):
+        of_gradient, of_value = promises.constants(liars.HiddenStart(3, 4, key=KEY))
+        assert all(check.passed for check in promises.constants(FromInfinity(3, 4, key=KEY)))
+    assert of_gradient.passed and not of_value.passed
+    message = r"`\.init_state\(\)`: constants, init_state at other parameters is off by [\d.]+: "
+    assert re.match(f"{message}`init_state\\(\\)` is a constant", of_value.sentence())
+
+
+class FromInfinity(liars.Rolled):
+    """Begins with what is not finite, as a running maximum does."""
+
+    def init_state(self):
+        return jnp.full(self.hidden, -jnp.inf)
+
+
+class Scalar(zoo.AbstractDiagonalCell):
+    """Of one unit, whose axes are none."""
+
+    w: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        self.w = jax.random.normal(key, (inputs,))
+        self.inputs, self.hidden = inputs, 1
+
+    def init_state(self):
+        return jnp.zeros((), self.w.dtype)
+
+    def update(self, state, x):
+        return jnp.tanh(state + self.w @ x)
+
+    def readout(self, state, x):
+        return state[None]
+
+
+def test_units_may_have_no_axes():
+    found = promises.structure(Scalar(3, 1, key=KEY))
+    assert [check.number for check in found] == [0]
 
 
 def test_a_linear_cell_refuses_to_begin_with_ones():
@@ -182,6 +241,19 @@ def test_what_moves_by_itself_counts_only_where_by_as_much_at_every_step(kind, f
 
 
 @pytest.mark.slow
+def test_random_sensitivities_of_layers_have_the_mean_that_they_stand_for():
+    """Each is of its own layer, which is not all of BPTT's gradient."""
+    with jax.enable_x64(True):
+        blocks = [zoo.Block(_astray(2, 2)(4, 4, key=k), key=k) for k in jax.random.split(KEY)]
+        problem = draw_problem(zoo.Stack(blocks))
+        for check in (*equalities.unbiased(problem, 0), *equalities.moved_on(problem, 0)):
+            assert check.passed, check.sentence()
+        blocks[1] = eqx.tree_at(lambda block: block.cell.past, blocks[1], jnp.asarray(0, jnp.int32))
+        (check,) = equalities.moved_on(draw_problem(zoo.Stack(blocks)), 0)
+    assert check.number > 0.9 and check.where.startswith(".blocks[1].cell.")
+
+
+@pytest.mark.slow
 def test_a_typed_key_may_be_a_part_of_the_state():
     assert zoo.prove(Dropping, show=False).passed
 
@@ -212,6 +284,12 @@ def test_zeros_are_not_near_a_scan_in_float32(float32):
     assert passed(Hidden) == [False, False]  # a leaf of zeros is looked at, too
 
 
+def test_a_single_number_may_be_near_zero_in_half_precision():
+    cell = zoo.Elman(1, 1, key=KEY)
+    with jax.enable_x64(False):
+        assert all(check.passed for check in promises.in_half_precision(cell))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", [2, 4, 5])
 def test_a_dnc_in_half_precision_may_take_its_slots_in_another_order(hidden, float32):
@@ -232,6 +310,12 @@ def test_a_memory_has_its_sizes_already(options):
 def test_what_is_no_memory_is_named(memory, unhooked):
     with pytest.raises(TypeError, match=r"`memory` .* must be a memory, or a class or function"):
         zoo.prove(memory)
+
+
+@pytest.mark.parametrize("key", [3, jax.random.split(KEY)])
+def test_what_is_no_key_is_named(key, unhooked):
+    with pytest.raises(TypeError, match=r"`key` \(=.*\) must be a PRNG key, such as"):
+        zoo.prove(zoo.RTU, key=key)
 
 
 def test_a_class_without_a_key_is_named():

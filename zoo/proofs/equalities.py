@@ -5,9 +5,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import rtrl
+from rtrl.dense import from_real_vector
+from zoo.cell import AbstractCell
 from zoo.memory import PlainStepper
 from zoo.proofs.forms import (
     LOOP,
@@ -20,12 +23,15 @@ from zoo.proofs.forms import (
     forms_of,
     in_segments,
     jit,
+    perturbed,
 )
+from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import along, difference, total
 from zoo.proofs.promises import cells, changed, kept_dtypes
 from zoo.proofs.report import Check
 
 _SAMPLES = 400
+_LARGE = 1e20  # beside its square a segment's own part is less than a unit of rounding
 
 
 def _check(invariant, what, got, expected, rule, limit=1e-9):
@@ -122,8 +128,8 @@ def forward_mode(problem: Problem) -> list[Check]:
 
 
 @jit
-def _samples(memory, carry, xs, weights, keys, direction):
-    """The gradient along a direction, for random signs from every key."""
+def _samples(memory, carry, xs, weights, keys, directions):
+    """The gradient along each of some directions, for random signs from every key."""
 
     def of_key(key):
         state, sensitivity = carry
@@ -138,7 +144,8 @@ def _samples(memory, carry, xs, weights, keys, direction):
                 value += total(ys, weights[part])
             return value
 
-        return along(direction, eqx.filter_grad(loss)(memory))
+        gradient = eqx.filter_grad(loss)(memory)
+        return jnp.stack([along(direction, gradient) for direction in directions])
 
     return jax.lax.map(of_key, keys, batch_size=100)
 
@@ -146,24 +153,74 @@ def _samples(memory, carry, xs, weights, keys, direction):
 def unbiased(problem: Problem, seed: int) -> list[Check]:
     """Compare the mean of a random sensitivity's gradient with the exact one.
 
-    In standard errors, along a random direction.
+    In standard errors, along the exact one, where one that is too large or too small shows, and a
+    random direction. There are two segments, from no sensitivity, so that it is the mean of what
+    the signs add; `moved_on` is about what is there already.
     """
     if not is_random(problem.carry[1]):
         return []
-    first = jax.tree.map(lambda leaf: leaf[:1], (problem.carry, problem.xs, problem.weights))
-    carry, xs, weights = jax.tree.map(lambda leaf: leaf[0], first)
-    one = replace(
-        problem, carry=first[0], xs=first[1], weights=first[2], begin=np.zeros((1, TIME), bool)
-    )
-    exact = one.outcome(LOOP).memory
+    given = problem.carry, problem.xs, problem.weights
+    carry, xs, weights = jax.tree.map(lambda leaf: leaf[0], given)
+    # Of the first sequence alone, by the program for all of them.
+    counted = (np.arange(len(problem.xs)) == 0)[:, None, None]
+    never = np.zeros_like(problem.begin)
+    one = replace(problem, begin=never, weights=problem.weights * counted)
+    exact = one.outcome(_promise(problem.memory), (4,)).memory
     rng = np.random.default_rng(seed)
-    direction = jax.tree.map(lambda g: rng.normal(size=g.shape), exact)
+    directions = exact, jax.tree.map(lambda g: rng.normal(size=g.shape), exact)
     keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(seed), _SAMPLES))
-    samples = np.asarray(_samples(problem.memory, carry, xs, weights, keys, direction))
-    error = abs(samples.mean() - float(along(direction, exact)))
-    number = float(error / (samples.std() / np.sqrt(_SAMPLES)))
+    samples = np.asarray(_samples(problem.memory, carry, xs, weights, keys, directions))
+    errors = abs(samples.mean(0) - [float(along(direction, exact)) for direction in directions])
+    number = float(np.max(errors / (samples.std(0) / np.sqrt(_SAMPLES))))
     rule = "the mean over random signs is the gradient of BPTT, within five standard errors"
     return [Check("RTRL", "mean of random sensitivities, in errors", number, "", 5.0, rule)]
+
+
+def moved_on(problem: Problem, seed: int) -> list[Check]:
+    """Compare what segments make of a random sensitivity with the plain loop's Jacobian.
+
+    A segment moves s̃ ⊗ θ̃ to J s̃ ⊗ θ̃ and terms with its random signs, which grow with the root of
+    that at most: beside a very large one they are rounding, and no mean has to be taken.
+    """
+    rule = "a segment multiplies a sensitivity by the Jacobian of the loop over `update`"
+    memory, worst = problem.memory, None
+    alone = [("", memory)] if isinstance(memory, AbstractCell) else []
+    for path, cell in alone or cells(memory):
+        if not isinstance(cell.structure, rtrl.UORO):
+            continue
+        number, where = _moved_on(problem if alone else draw_problem(cell, seed), seed)
+        where = f"{path}{where}" if number > 1e-9 else ""
+        what = "random sensitivities of the past, against BPTT"
+        worst = Check("RTRL", what, number, where, rule=rule).worse(worst)
+    return [] if worst is None else [worst]
+
+
+def _moved_on(problem: Problem, seed: int) -> tuple[float, str]:
+    state, (zeros,) = problem.carry
+    large = perturbed(zeros, seed, _LARGE)
+    # Only later outputs count, so that every segmentation has to carry the sensitivity on.
+    weights = problem.weights * (np.arange(TIME) >= 4)[None, :, None]
+    never = np.zeros_like(problem.begin)
+    one = replace(problem, carry=(state, (large,)), begin=never, weights=weights)
+    tangents = jax.vmap(from_real_vector)(large.state, eqx.filter(state, eqx.is_inexact_array))
+    factors = jax.vmap(along)(tangents, one.outcome(LOOP).state)
+    of_recurrence = jax.tree.map(lambda p: jnp.tensordot(factors, p, 1), large.parameters)
+
+    def paired(memory):
+        """With the gradient of the recurrence's parameters in the memory's own."""
+        own = memory.recurrence_parameters()
+        is_none = lambda node: node is None  # noqa: E731
+        with_gradient = jax.tree.map(
+            lambda g, p: None if g is None else p, of_recurrence, own, is_leaf=is_none
+        )
+        return along(of_recurrence, with_gradient)
+
+    expected = eqx.filter_grad(paired)(problem.memory)
+    in_units = lambda tree: jax.tree.map(lambda g: g / _LARGE**2, tree)  # noqa: E731
+    return max(
+        difference(in_units(one.outcome(form).memory), in_units(expected))
+        for form in RTRL_FORMS.values()
+    )
 
 
 def resets(problem: Problem) -> list[Check]:

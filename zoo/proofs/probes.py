@@ -147,7 +147,8 @@ _SAID = {
 
 def _leak(touched, units, where, kind, name):
     """What is touched beside the own entries, where `touched` has a leading axis over `where`."""
-    places = np.stack(np.unravel_index(where, units), -1)  # [places, axes]
+    # With an axis of one, as NumPy unravels no place in the shape ().
+    places = np.stack(np.unravel_index(where, (1, *units)), -1)[:, 1:]  # [places, axes]
     axes = {"rows": range(len(units) - 1), "columns": [*range(len(units) - 2), len(units) - 1]}
     own_axes = list(axes.get(kind, range(len(units))))
     leading = tuple(units[axis] for axis in own_axes)

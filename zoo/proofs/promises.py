@@ -18,7 +18,7 @@ from zoo.kinds import (
 )
 from zoo.kinds.monoid import AbstractMonoidCell
 from zoo.memory import AbstractMemory
-from zoo.proofs.forms import jit, perturbed
+from zoo.proofs.forms import BATCH, jit, perturbed
 from zoo.proofs.loop import plain_loop, plain_step
 from zoo.proofs.losses import LEAST_SCALE, difference, numbers
 from zoo.proofs.probes import leaks, not_holomorphic
@@ -65,6 +65,13 @@ def _slopes(memory):
     return pullback(jax.tree.map(jnp.ones_like, start))[0]
 
 
+@jit
+def _begun(memory):
+    """The first state, with numbers in the place of what is not finite, as a stabilizer may be."""
+    finite = lambda h: jnp.nan_to_num(h) if eqx.is_inexact_array(h) else h  # noqa: E731
+    return jax.tree.map(finite, memory.init_state())
+
+
 def shapes(memory: AbstractMemory) -> list[Check]:
     """What a step returns that is not what it says, for which nothing else could be checked."""
     for path, cell in cells(memory):  # first: a readout of another state says less
@@ -97,14 +104,19 @@ def shapes(memory: AbstractMemory) -> list[Check]:
 
 def constants(memory: AbstractMemory) -> list[Check]:
     """Whether the state at an episode's beginning is a constant, and one that the kind allows."""
+    rule = "`init_state()` is a constant, not a function of parameters"
+    # A `stop_gradient` hides what depends on them from the derivative.
+    number, where = difference(_begun(perturbed(memory)), _begun(memory))
+    where = f".init_state(){where}" if number else ""
     out = [
         Check(
             "constants",
             "derivative of init_state in the parameters",
             *_largest(_slopes(memory)),
             limit=0.0,
-            rule="`init_state()` is a constant, not a function of parameters",
-        )
+            rule=rule,
+        ),
+        Check("constants", "init_state at other parameters", number, where, 0.0, rule),
     ]
     for path, cell in cells(memory):
         if isinstance(cell, _LINEAR):
@@ -298,16 +310,17 @@ def clocks(memory: AbstractMemory) -> list[Check]:
 
 @jit
 def _scanned(memory, xs):
-    return memory.scan(memory.init_state(), xs)
+    return jax.vmap(lambda xs: memory.scan(memory.init_state(), xs))(xs)
 
 
 def in_half_precision(memory: AbstractMemory) -> list[Check]:
     """How far a short scan in bfloat16 is from float32: all leaves together, and each in size.
 
     Rounding may change an order, as that of a DNC's free slots, and with it nearly all of one leaf,
-    but neither most of all leaves nor how large one is: zeros are 1 from anything.
+    but neither most of all leaves nor how large one is: zeros are 1 from anything. How large is
+    that of several sequences: in one of them a single number may be near zero by itself.
     """
-    xs = np.random.default_rng(0).normal(size=(_STEPS, memory.inputs)).astype(np.float32)
+    xs = np.random.default_rng(0).normal(size=(BATCH, _STEPS, memory.inputs)).astype(np.float32)
     low, high = jnp.bfloat16, jnp.float32
     try:
         got = _scanned(cast(memory, low), cast(jax.device_put(xs), low))
@@ -321,7 +334,8 @@ def in_half_precision(memory: AbstractMemory) -> list[Check]:
         g, e = numbers(g), numbers(e)
         if e.size:
             # NaN where something is not finite, which is within no limit.
-            apart.append(float(np.mean(np.abs(g - e)) / max(np.mean(np.abs(e)), LEAST_SCALE)))
+            off, scale = np.mean(np.abs(g - e)[0]), np.mean(np.abs(e)[0])
+            apart.append(float(off / max(scale, LEAST_SCALE)))
             change = abs(np.max(np.abs(g)) - np.max(np.abs(e)))
             size = float(change / max(np.max(np.abs(e)), LEAST_SCALE))
             sizes.append((size if np.isfinite(size) else np.inf, jax.tree_util.keystr(path)))

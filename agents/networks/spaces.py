@@ -9,12 +9,21 @@ from jaxtyping import Array, Float
 
 from agents.envs import MultiDiscrete as MultiDiscrete
 from agents.envs import encoding
-from agents.envs.core.encoding import is_bounded, places, width
+from agents.envs.core.encoding import clipped, is_bounded, places, width
 from agents.envs.core.spaces import by_content
 from agents.envs.core.statistics import NORMALIZED_LIMIT
 from zoo.parts.checks import shown
 
-__all__ = ["MultiDiscrete", "by_content", "encode", "is_bounded", "is_discrete", "places", "width"]
+__all__ = [
+    "MultiDiscrete",
+    "by_content",
+    "clipped",
+    "encode",
+    "is_bounded",
+    "is_discrete",
+    "places",
+    "width",
+]
 
 
 def encode(space: Any, element: Any) -> Float[Array, " width"]:
@@ -129,15 +138,6 @@ def check_room(action_space: Any, env_name: str) -> None:
             f"`env` (={env_name}) must have bounds of actions whose difference and sum are finite "
             f"in float32, which those of its {action_space!r}, from {low} to {high}, are not."
         )
-
-
-def clipped(action_space: Any, action: Array) -> Array:
-    """Return what an environment is given for actions, with any leading axes: in a `Box` the
-    nearest inside of it."""
-    if not isinstance(action_space, spaces.Box):
-        return action
-    bounds = (jnp.broadcast_to(x, action.shape) for x in (action_space.low, action_space.high))
-    return jnp.clip(action, *bounds)
 
 
 def normalized_space(space: Any) -> Any:

@@ -277,6 +277,5 @@ def _space(what: str, space: Any) -> Any:
         return spaces.Box(low, high, space.shape, jnp.float32)  # pyright: ignore
     raise TypeError(
         f"The {what} (={space!r}) must be Discrete, MultiDiscrete or MultiBinary of one axis, or "
-        "Box; "
-        "gymnasium.wrappers.FlattenObservation makes a Box of others."
+        "Box; gymnasium.wrappers.FlattenObservation makes a Box of others."
     )

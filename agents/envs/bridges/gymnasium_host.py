@@ -43,14 +43,14 @@ class Host:
         makes something else, or the same environment twice; `ModuleNotFoundError` if Atari's
         emulator is needed and missing.
         """
-        if callable(env) and (found := misfit(env)):
-            raise TypeError(
-                f"`env` (={env!r}) must be called without arguments, and takes {found}."
-            )
         if not (isinstance(env, str) or callable(env)):
             raise TypeError(
                 f"`env` (={env!r}) must be an id of gymnasium or a function that makes an "
                 "environment."
+            )
+        if not isinstance(env, str) and (found := misfit(env)):
+            raise TypeError(
+                f"`env` (={env!r}) must be called without arguments, and takes {found}."
             )
         if not isinstance(env, str) and options:
             raise ValueError(

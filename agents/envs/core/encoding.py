@@ -94,6 +94,15 @@ def box_bounds(space: spaces.Box) -> tuple[Float[Array, "..."], Float[Array, "..
     return low, high
 
 
+def clipped(action_space: Any, action: Array) -> Array:
+    """Return what an environment is given for actions, with any leading axes: in a `Box` the
+    nearest inside of it."""
+    if not isinstance(action_space, spaces.Box):
+        return action
+    bounds = (jnp.broadcast_to(x, jnp.shape(action)) for x in (action_space.low, action_space.high))
+    return jnp.clip(action, *bounds)
+
+
 def is_bounded(space: Any) -> bool:
     """Tell whether a space is a `Box` with bounds on all sides.
 

@@ -8,7 +8,7 @@ from gymnax.environments.environment import Environment
 
 from zoo.annotations import Count, fitted
 
-from ..core.encoding import bounds, box_bounds, encode, width, with_zeros
+from ..core.encoding import bounds, box_bounds, clipped, encode, width, with_zeros
 from .base import ObservationWrapper, require
 
 
@@ -104,9 +104,7 @@ class PreviousActionReward(ObservationWrapper):
         parts = [observation]
         if self.action:
             space = self.env.action_space(params)
-            if isinstance(space, spaces.Box):
-                action = jnp.clip(action, *box_bounds(space))
-            parts.append(encode(space, action))
+            parts.append(encode(space, clipped(space, action)))
         if self.reward:
             parts.append(reward[None])
         return jnp.concatenate(parts), own

@@ -20,7 +20,7 @@ from agents.learning.credit import AbstractGradient, along, outputs, unrolled
 from agents.learning.gradients import RTRL, Gradient, check_encoder_credit
 from agents.learning.minibatches import check_minibatches, epochs_of_minibatches, staleness
 from agents.learning.returns import scaled_reward
-from agents.learning.schedules import falling_rate, iterations_of
+from agents.learning.schedules import falling_rate, iterations_of, linear
 from agents.learning.segments import to_segments
 from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.mapped import for_all, side_by_side
@@ -175,7 +175,7 @@ class PPO(AbstractAgent):
         if end is None or self.anneal_steps is None:
             return start
         iterations = iterations_of(self.anneal_steps, self.steps_per_iteration)
-        return optax.linear_schedule(start, end, iterations)(iteration)
+        return linear(start, end, iterations)(iteration)
 
     def _rate(self) -> optax.ScalarOrSchedule:
         return falling_rate(

@@ -32,11 +32,16 @@ def falling_rate(
             f"`anneal_steps` (={steps}) must be at most {MOST} updates of the optimizer, not "
             f"{total}."
         )
-    falling = optax.linear_schedule(rate, 0.0, total)
+    return linear(rate, 0.0, total)
+
+
+def linear(start: float, end: float, steps: int) -> optax.Schedule:
+    """Return what goes linearly from one number to another over so many steps, and stays there."""
+    moving = optax.linear_schedule(start, end, steps)
 
     def schedule(count: ArrayLike) -> ArrayLike:
-        # Its last one is zero but for rounding, and what goes on below zero climbs.
-        return jnp.maximum(falling(count), 0)
+        # Its last one is the end but for rounding: a rate below zero, say, would climb from there.
+        return jnp.clip(moving(count), min(start, end), max(start, end))
 
     return schedule
 

@@ -23,7 +23,7 @@ from agents.learning.returns import (
     vtrace,
 )
 from agents.learning.scaling import Scaling
-from agents.learning.schedules import falling_rate
+from agents.learning.schedules import falling_rate, linear
 from agents.learning.segments import from_segments, take, to_segments, to_starts
 from agents.learning.surrogate import Sample, surrogate_loss
 from agents.networks import Categorical
@@ -452,3 +452,12 @@ def test_a_falling_rate_ends_at_zero_and_not_below(steps, float32):
     rates = np.asarray([rate(jnp.int32(count)) for count in (0, 1, steps, steps + 5)])
     np.testing.assert_allclose(rates, [0.01, 0.01 * (1 - 1 / steps), 0, 0], atol=1e-9, rtol=1e-6)
     assert rates.min() >= 0
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.2, 0.0), (0.1, 0.3)])
+def test_what_moves_linearly_does_not_pass_its_end(start, end, float32):
+    coefficient = jax.jit(linear(start, end, 7))
+    found = np.asarray([coefficient(jnp.int32(count)) for count in (0, 7, 12)])
+    np.testing.assert_allclose(found, [start, end, end], atol=1e-8, rtol=1e-6)
+    low, high = np.float32([min(start, end), max(start, end)])
+    assert ((low <= found) & (found <= high)).all()

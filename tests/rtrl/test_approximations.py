@@ -12,18 +12,11 @@ import pytest
 import rtrl
 import zoo
 from tests.zoo import forms
+from tests.zoo.examples import spike
 from zoo.kinds.choices import SENSITIVITIES, check_sensitivity
 
 HIDDEN, TIME = 3, 6
 XS = np.random.default_rng(0).normal(size=(TIME, 2))
-
-
-@jax.custom_vjp
-def spike(v):
-    return (v > 0).astype(v.dtype)
-
-
-spike.defvjp(lambda v: (spike(v), v), lambda v, g: (g / (1 + 10 * jnp.abs(v)) ** 2,))
 
 
 class Spiking(zoo.AbstractDenseCell):

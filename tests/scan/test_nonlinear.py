@@ -10,6 +10,7 @@ import pytest
 import scan
 from scan import _stand_in
 from tests.cases import slow_but
+from tests.zoo.examples import spike
 
 TIME, UNITS, INPUTS = 9, 3, 2
 RNG = np.random.default_rng(0)
@@ -78,14 +79,6 @@ def weighted(states):
     return sum(
         jnp.sum(jnp.sin(k + 1 + jnp.arange(h.size)) * h.ravel() ** 2) for k, h in enumerate(leaves)
     )
-
-
-@jax.custom_vjp
-def spike(v):
-    return (v > 0).astype(v.dtype)
-
-
-spike.defvjp(lambda v: (spike(v), v), lambda v, g: (g / (1 + jnp.abs(v)) ** 2,))
 
 
 def test_units_with_a_rule_for_reverse_mode_of_their_own_go_step_by_step():

@@ -13,6 +13,7 @@ import scan
 import zoo
 from scan.programs import apart, is_plain, needed, one_of
 from tests.scan.test_nonlinear import taken_by
+from tests.zoo.examples import spike
 
 H, XS = jnp.full(2, 0.5), jnp.linspace(0, 1, 6).reshape(3, 2)
 
@@ -83,14 +84,6 @@ def test_a_scan_of_any_number_of_steps_is_exported_for_a_gpu():
     run = jax.jit(lambda xs: scan.nonlinear(lambda p, h, x: jnp.tanh(p * h + x), H, H, xs))
     xs = jax.ShapeDtypeStruct((time, 2), H.dtype)
     assert jax.export.export(run, platforms=["cuda"])(xs).out_avals[0].shape == (time, 2)
-
-
-@jax.custom_vjp
-def spike(x):
-    return jnp.where(x > 0, 1.0, 0.0)
-
-
-spike.defvjp(lambda x: (spike(x), x), lambda x, g: (g / (1 + x**2),))
 
 
 class Spiking(zoo.AbstractDenseCell):

@@ -5,14 +5,13 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 import scan
 from rtrl.rows import looked_up
 from rtrl.structure import AbstractStructure, roll, split
 from rtrl.supply import supply
-from scan.trees import built, described, first_difference
+from scan.trees import built, described, first_difference, inexact
 
 
 class AbstractRecurrence(eqx.Module):
@@ -221,16 +220,11 @@ def check_pair(carry: Any) -> None:
 
 
 def _check_start(start: PyTree, own: PyTree) -> None:
-    kinds = lambda state: [_is_inexact(h) for h in jax.tree.leaves(state)]  # noqa: E731
-    if built(start) != built(own) or kinds(start) != kinds(own):
+    if built(start) != built(own) or inexact(start) != inexact(own):
         raise ValueError(
             f"`carry` (whose state is {described(start)}) must hold a state like {described(own)}, "
             "which `init_state` gives."
         )
-
-
-def _is_inexact(x: Any) -> bool:
-    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
 
 
 def _check_layout(
@@ -238,12 +232,28 @@ def _check_layout(
 ) -> None:
     affected, _ = split(structure, parameters, found)
     own = jax.eval_shape(structure.zeros, affected, eqx.filter(state, eqx.is_inexact_array))
-    if built(found) != built(own):
-        got, expected = first_difference(found, own)
-        raise ValueError(
-            f"`carry` (whose sensitivity has {got}) must hold one of {type(structure).__name__} "
-            f"for these parameters, which has {expected} there."
-        ) from cause
+    whose = f"{type(structure).__name__} for these parameters"
+    check_carried_sensitivity(found, own, whose, "rtrl.init", cause)
+
+
+def check_carried_sensitivity(
+    found: PyTree, own: PyTree, whose: str, maker: str, cause: Exception | None
+) -> None:
+    """Raise `ValueError` for a sensitivity that is built otherwise than `own`.
+
+    **Arguments:**
+
+    - `found`, `own`: the one that is carried in, and one that `maker` makes.
+    - `whose`: what the latter is of.
+    - `cause`: what failed, if anything did.
+    """
+    if built(found) == built(own):
+        return
+    got, expected = first_difference(found, own)
+    raise ValueError(
+        f"`carry` (whose sensitivity has {got}) must hold one of {whose}, which has {expected} "
+        f"there, as `{maker}` does."
+    ) from cause
 
 
 def _said(carry: Any) -> str:

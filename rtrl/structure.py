@@ -49,9 +49,10 @@ import scan
 from rtrl._jacobians import Pullback
 from rtrl._planar import is_planar
 from rtrl._reached_parameters import reached_parameters
+from scan._checks import check_update
 from scan.associative import match_rank
 from scan.counts import shown
-from scan.trees import built, described
+from scan.trees import built, described, inexact
 
 
 @dataclass(frozen=True)
@@ -196,23 +197,18 @@ def init(
 
     def checked(*arguments):
         end = update(*arguments)
-        _check_end(end, state)
+        if built(end) != built(state):
+            check_update(end, state)
+        if inexact(end) != inexact(state):
+            raise TypeError(
+                f"`state` (={described(state)}) must be floating-point where `update` returns "
+                f"such: {described(end)}."
+            )
         return end
 
     reached = reached_parameters(checked, parameters, state, x)
     affected = eqx.filter(parameters, reached)
     return structure.zeros(affected, eqx.filter(state, eqx.is_inexact_array))
-
-
-def _check_end(end: PyTree, state: PyTree) -> None:
-    given, wanted = described(end), described(state)
-    if built(end) != built(state):
-        raise ValueError(f"`update` returns {given}: it must return what `state` is, {wanted}.")
-    inexact = [jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf), t) for t in (end, state)]
-    if inexact[0] != inexact[1]:
-        raise TypeError(
-            f"`state` (={wanted}) must be floating-point where `update` returns such: {given}."
-        )
 
 
 def roll(

@@ -13,6 +13,11 @@ def built(tree: PyTree) -> tuple[Any, list[tuple[int, ...]]]:
     return jax.tree.structure(tree), [jnp.shape(leaf) for leaf in jax.tree.leaves(tree)]
 
 
+def inexact(tree: PyTree) -> list[bool]:
+    """Which leaves hold floating-point or complex numbers, to compare with another's."""
+    return [jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in jax.tree.leaves(tree)]
+
+
 def described(tree: PyTree) -> PyTree:
     """The same pytree with types for leaves, such as `float32[3]`."""
     return jax.tree.map(lambda x: f"{jnp.result_type(x)}{list(jnp.shape(x))}", tree)

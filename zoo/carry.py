@@ -6,7 +6,8 @@ from typing import Any
 import jax
 
 from rtrl.rows import looked_up
-from scan.trees import built, first_difference
+from rtrl.segment import check_carried_sensitivity
+from scan.trees import built
 from zoo.memory import AbstractMemory, Carry, named
 
 
@@ -36,11 +37,5 @@ def _looked_up(carry: Carry) -> Any:
 
 
 def _check(memory: AbstractMemory, carry: Carry, cause: Exception | None) -> None:
-    found, expected = _looked_up(carry), jax.eval_shape(memory.rtrl_init)
-    if built(found) == built(expected):
-        return
-    got, own = first_difference(found, expected)
-    raise ValueError(
-        f"`carry` (whose sensitivity has {got}) must hold one of this {named(memory)}, which has "
-        f"{own} there, as `rtrl_init()` does."
-    ) from cause
+    own = jax.eval_shape(memory.rtrl_init)
+    check_carried_sensitivity(_looked_up(carry), own, f"this {named(memory)}", "rtrl_init()", cause)

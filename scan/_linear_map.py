@@ -11,7 +11,7 @@ for derivatives in what is not linear, hence this primitive. Nothing of the map 
 it is clear which direction is asked for, so that reverse mode stores the residuals only.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
+from scan._stand_in import jvp_in, stand_in
 from scan._varying import vary_together
 
 
@@ -75,31 +76,6 @@ def nonzero(tangents: Any) -> list:
     return [None if is_zero(t) else t for t in tangents]
 
 
-def jvp_in(
-    moving: list[int], function: Callable[..., Any], primals: Sequence, tangents: Sequence
-) -> tuple[Any, Any]:
-    """`jax.jvp` in some of a function's arguments.
-
-    **Arguments:**
-
-    - `moving`: the numbers of those.
-    - `function`: of all arguments.
-    - `primals`, `tangents`: of all arguments; tangents of others than `moving` are not looked at.
-
-    **Returns:**
-
-    The value and its tangent.
-    """
-
-    def of_moving(*moved):
-        operands = list(primals)
-        for i, x in zip(moving, moved, strict=True):
-            operands[i] = x
-        return function(*operands)
-
-    return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
-
-
 def _flat_forward(forward, tree, *leaves):
     return jax.tree.leaves(forward(*jax.tree.unflatten(tree, leaves)))
 
@@ -141,9 +117,19 @@ def _differentiate(primals, tangents, *, forward, transpose, counts):
 
 def _transpose(cotangents, *operands, forward, transpose, counts):
     split = len(operands) - counts[1]
+    known, tangents = operands[:split], operands[split:]
     cotangents = vary_together(list(map(ad.instantiate_zeros, cotangents)))[0]
-    found = transpose(operands[:split], cotangents)
-    asked = map(ad.is_undefined_primal, operands[split:])
+    asked = list(map(ad.is_undefined_primal, tangents))
+    if jax.sharding.get_abstract_mesh().manual_axes:
+        # Inside `jax.shard_map` a cotangent may vary over fewer devices than what it is made of.
+        found = transpose(known, cotangents)
+    else:
+        # Traced when it is lowered: in a branch of another platform, never.
+        types = [
+            x.aval if undefined else jax.typeof(x)
+            for x, undefined in zip(tangents, asked, strict=True)
+        ]
+        found = stand_in({"default": transpose}, transpose, known, cotangents, result=types)
     return [None] * split + [c if wanted else None for c, wanted in zip(found, asked, strict=True)]
 
 

@@ -5,7 +5,7 @@ mode, and batches it wrongly inside of a platform's branch. A primitive is forgo
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -13,8 +13,6 @@ from typing import Any
 import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-
-from scan._linear_map import jvp_in
 
 
 def stand_in(
@@ -57,6 +55,31 @@ def stand_in(
         types=tuple((x.shape, x.dtype) for x in jax.tree.leaves(result)),
     )
     return jax.tree.unflatten(jax.tree.structure(result), flat)
+
+
+def jvp_in(
+    moving: list[int], function: Callable[..., Any], primals: Sequence, tangents: Sequence
+) -> tuple[Any, Any]:
+    """`jax.jvp` in some of a function's arguments.
+
+    **Arguments:**
+
+    - `moving`: the numbers of those.
+    - `function`: of all arguments.
+    - `primals`, `tangents`: of all arguments; tangents of others than `moving` are not looked at.
+
+    **Returns:**
+
+    The value and its tangent.
+    """
+
+    def of_moving(*moved):
+        operands = list(primals)
+        for i, x in zip(moving, moved, strict=True):
+            operands[i] = x
+        return function(*operands)
+
+    return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
 
 
 _stand_in = Primitive("stand_in")

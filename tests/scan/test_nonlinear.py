@@ -60,8 +60,8 @@ def taken_by(platform, monkeypatch):
         return branches[platform](*arguments)
 
     def only(branches, types):
-        chosen = next(f for name, f, _ in branches if name == platform)
-        return dict.fromkeys(("cpu", "default"), chosen)
+        by_name = {name: f for name, f, _ in branches}
+        return dict.fromkeys(("cpu", "default"), by_name.get(platform, by_name["default"]))
 
     monkeypatch.setattr(jax.lax, "platform_dependent", branch)
     monkeypatch.setattr(_stand_in, "_fitting", only)
@@ -277,3 +277,40 @@ def test_forward_mode_takes_numbers_of_python():
 
     # 1 + (p + 1) + (p² + p + 1), whose slope is 2 + 2p.
     assert jax.jvp(total, (0.5,), (1.0,)) == (4.25, 3.0)
+
+
+def test_a_program_for_a_cpu_derives_nothing_of_other_platforms():
+    """What another platform would do backward is neither traced nor compiled with it."""
+
+    def times_derived(choose, platform):
+        derived = []
+
+        @jax.custom_jvp
+        def squashed(h):
+            return jnp.tanh(h)
+
+        @squashed.defjvp
+        def _(primals, tangents):
+            derived.append(primals)
+            h = jnp.tanh(*primals)
+            return h, (1 - h**2) * tangents[0]
+
+        def update(p, h, x):
+            return squashed(p["u"] @ h + p["w"] @ x)
+
+        def in_turn(p, h, xs):
+            return scan.sequential(functools.partial(update, p), h, xs)[1]
+
+        def known(p, h, xs):
+            return scan.nonlinear(update, p, h, xs, coupling="dense")
+
+        gradient = jax.grad(lambda *given: weighted(choose(in_turn, known, *given)))
+        given = PARAMETERS, draw(UNITS), XS
+        jax.jit(gradient).trace(*given).lower(lowering_platforms=(platform,))
+        return len(derived)
+
+    def first(in_turn, known, *given):
+        return in_turn(*given)
+
+    assert times_derived(scan.loop_or_tree, "cpu") == times_derived(first, "cpu") > 0
+    assert times_derived(scan.loop_or_tree, "cuda") > times_derived(first, "cuda")

@@ -1,6 +1,7 @@
 """A segment of a recurrence with the gradient of its whole past: supply, run, roll."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -167,11 +168,17 @@ def segment(
     # derivative is the sensitivity, and a second path through it would count the past twice.
     start, sensitivity = jax.lax.stop_gradient(carry)
     _check_start(start, jax.eval_shape(recurrence.init_state))
+    check = partial(_check_layout, recurrence.structure, parameters, start)
+    # What is wrong is looked for only where it shows: a sensitivity's own layout has to be traced.
     try:
-        return _segment(recurrence, parameters, start, sensitivity, xs, begin, products)
-    except Exception as error:  # only then: how a sensitivity is laid out has to be traced
-        _check_layout(recurrence.structure, parameters, start, looked_up(sensitivity), error)
+        after, states = _segment(recurrence, parameters, start, sensitivity, xs, begin, products)
+    except Exception as error:
+        check(looked_up(sensitivity), error)
         raise
+    found = jax.eval_shape(looked_up, sensitivity)
+    if built(after[1]) != built(found):
+        check(found, None)
+    return after, states
 
 
 def _segment(recurrence, parameters, start, sensitivity, xs, begin, products):
@@ -228,7 +235,11 @@ def _check_start(start: PyTree, own: PyTree) -> None:
 
 
 def _check_layout(
-    structure: AbstractStructure, parameters: PyTree, state: PyTree, found: PyTree, cause: Exception
+    structure: AbstractStructure,
+    parameters: PyTree,
+    state: PyTree,
+    found: PyTree,
+    cause: Exception | None,
 ) -> None:
     affected, _ = split(structure, parameters, found)
     own = jax.eval_shape(structure.zeros, affected, eqx.filter(state, eqx.is_inexact_array))

@@ -242,6 +242,11 @@ def _of_dense(h, s):
     return h, (jax.tree.map(lambda x: jnp.zeros((UNITS, *x.shape)), s[0]),)
 
 
+def _narrower(h, s):
+    """Of one unit, which broadcasts."""
+    return h, (jax.tree.map(lambda x: x[:1], s[0]),)
+
+
 def _wider(h, s):
     return h, (jax.tree.map(lambda x: jnp.zeros((UNITS + 1, *x.shape[1:])), s[0]),)
 
@@ -255,6 +260,7 @@ def _wider(h, s):
         (r"`carry` \(whose state is \('int", lambda h, s: ((h[0].astype(int), h[1]), s), (XS,)),
         (r"sensitivity has \[0\]\['a'\]\[3, 3\]\) must hold one of Diag", _of_dense, (XS,)),
         (r"sensitivity has \[0\]\['a'\]\[4\]\) must hold one of Diagonal", _wider, (XS,)),
+        (r"sensitivity has \[0\]\['a'\]\[1\]\) must hold one of Dia", _narrower, (XS,)),
     ],
 )
 def test_a_carry_or_steps_that_do_not_fit_are_named(message, carry, others, unhooked):

@@ -240,7 +240,8 @@ def _broken(value: int | float, kind: Any) -> str | None:
         return None
     if above is below is None and isinstance(value, int):
         if most not in (None, MOST):
-            return f"a whole number from {least} to {most}"
+            bounds = f"of at most {most}" if least is None else f"from {least} to {most}"
+            return f"a whole number {bounds}"
         low = most is None or value <= most
         return f"a whole number of at least {least}" if low else f"at most {most}"
     if above is below is None and None not in (least, most):

@@ -191,7 +191,11 @@ def test_mean_squared_return_error():
     [
         (
             lambda: envs.TraceConditioning(expected_isi=1),
-            r"`expected_isi` \(=1\) must be a whole number of at least 2\.",
+            r"`expected_isi` \(=1\) must be a whole number from 2 to 1000000000\.",
+        ),
+        (
+            lambda: envs.TraceConditioning(max_iti=2**31),
+            r"`max_iti` \(=2147483648\) must be a whole number of at most 1000000000\.",
         ),
         (
             lambda: envs.make("trace_conditioning", num_distractors=11),
@@ -199,7 +203,7 @@ def test_mean_squared_return_error():
         ),
         (
             lambda: envs.TraceConditioning(min_iti=1),
-            r"`min_iti` \(=1\) must be a whole number of at least 2\.",
+            r"`min_iti` \(=1\) must be a whole number from 2 to 1000000000\.",
         ),
         (
             lambda: envs.TraceConditioning(max_iti=79),

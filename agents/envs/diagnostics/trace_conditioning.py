@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
-from annotated_types import Ge, Interval
+from annotated_types import Interval, Le
 from flax import struct
 from gymnax.environments import spaces
 from gymnax.environments.environment import EnvParams
@@ -21,6 +21,7 @@ US_STEPS = 2
 CS_STEPS = 4
 DISTRACTOR_STEPS = 4
 MAX_DISTRACTORS = 10
+MAX_INTERVAL = 10**9  # steps; with a third more they are an int32 still
 
 
 @struct.dataclass
@@ -74,19 +75,19 @@ class TraceConditioning(BaseEnvironment):
     @checked
     def __init__(
         self,
-        expected_isi: Annotated[int, Ge(2)] = 10,
+        expected_isi: Annotated[int, Interval(ge=2, le=MAX_INTERVAL)] = 10,
         num_distractors: Annotated[int, Interval(ge=0, le=MAX_DISTRACTORS)] = MAX_DISTRACTORS,
-        min_iti: Annotated[int, Ge(US_STEPS)] = 80,
-        max_iti: int = 120,
+        min_iti: Annotated[int, Interval(ge=US_STEPS, le=MAX_INTERVAL)] = 80,
+        max_iti: Annotated[int, Le(MAX_INTERVAL)] = 120,
     ):
         """**Arguments:**
 
         - `expected_isi`: E, the mean of the steps from the beginning of the CS to that of the US;
-            at least 2. The usual values are 10, 20 and 30.
+            from 2 to 10⁹. The usual values are 10, 20 and 30.
         - `num_distractors`: from 0 to 10.
         - `min_iti`: the fewest steps from the beginning of the US to that of the next CS; at least
             2, the length of the US.
-        - `max_iti`: the most; at least `min_iti`.
+        - `max_iti`: the most; at least `min_iti`, and at most 10⁹.
         """
         self.expected_isi = expected_isi
         self.num_distractors = num_distractors

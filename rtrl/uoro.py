@@ -102,8 +102,9 @@ class UORO(AbstractStructure, AbstractSensitivity):
             return cotangent_to_real_vector(pullback(cotangent_from_real_vector(cotangent, end))[1])
 
         # J s̃ is a product with a tangent, and all there is is a pullback. It is linear in the
-        # cotangent, and its transpose is the product: no second derivation of the segment.
-        (moved,) = jax.linear_transpose(through, signs)(old.state)
+        # cotangent, and its transpose is the product: no second derivation of the segment. It is
+        # found by `vjp`, because JAX 0.8 and 0.9 cannot transpose the loop of a pullback.
+        (moved,) = jax.vjp(through, signs)[1](old.state)
         # Of a norm above 256 the square is beyond float16.
         wide = at_least_single(signs, *(t.real for t in jax.tree.leaves(old.parameters)))
         # At the start of an episode s̃ and θ̃ are zero, and balanced by any factor: 1. The floor

@@ -39,7 +39,11 @@ def plan(
     jobs = {}
     for name, point in grid.combinations():
         texts = fixed | {axis: (text,) for axis, text in point.items()}
-        job = Job(name, (*_words(texts, shared), *shared), out.resolve(), Path.cwd())
+        try:
+            words = _words(texts, shared)
+        except (ValueError, ModuleNotFoundError) as error:  # of an algorithm, or of its preset
+            raise _refused(name, in_flags(str(error), None)) from error
+        job = Job(name, (*words, *shared), out.resolve(), Path.cwd())
         jobs[job] = _checked(job)
     return jobs
 
@@ -60,7 +64,7 @@ def _check_names(grid: Grid, typed: set[str]) -> None:
         if name in ("processes", "process", "coordinator"):
             raise ValueError(f"{_flag(name)} is no setting of a sweep, whose runs are one process")
     if "import" in (*grid.settings, *grid.axes):
-        raise ValueError("--import is no setting of a file: give it with the command")
+        raise ValueError("--import is no setting of a grid: give it with the command")
     for name in grid.axes:
         if name in typed or name in grid.settings:
             raise ValueError(f"{_flag(name)} is in the grid and is given for all runs too")
@@ -112,8 +116,11 @@ def _checked(job: Job) -> bool:
         agent = agent_of(agent_class(command.algorithm), command)
         return _holds(job.folder, agent, command.running)
     except (ValueError, ModuleNotFoundError) as error:
-        told = in_flags(str(error), command)
-        raise ValueError(f"nothing was begun: {job.name}: {told}") from error
+        raise _refused(job.name, in_flags(str(error), command)) from error
+
+
+def _refused(name: str, told: str) -> ValueError:
+    return ValueError(f"nothing was begun: {name}: {told}")
 
 
 def _holds(folder: Path, agent: "AbstractAgent", run: RunOptions) -> bool:

@@ -112,11 +112,16 @@ def early(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     # A value that is missing is none here, and an error where the words are read as a whole.
     parser.add_argument("--import", action="append", nargs="?", default=[], dest="imports")
-    for name, default in (("algorithm", "ppo"), ("preset", None), ("progress", "auto")):
+    for name, default in (("algorithm", "ppo"), ("progress", "auto")):
         parser.add_argument(f"--{name}", nargs="?", const=default, default=default)
-    for name in ("out", "coordinator", "process", "processes"):
-        parser.add_argument(f"--{name}", nargs="?")
+    parser.add_argument("--out", nargs="?")
+    for name in ("preset", "coordinator", "process", "processes"):
+        parser.add_argument(f"--{name}", nargs="?", type=_unless_none)
     return parser.parse_known_args(list(words))[0]
+
+
+def _unless_none(word: str) -> str | None:
+    return None if word == "None" else word
 
 
 def in_flags(message: str, command: Any) -> str:

@@ -91,7 +91,11 @@ def read_grid(path: Path) -> Grid:
     settings: dict[str, Texts] = {}
     for name, value in _flat(path, "settings", tables).items():
         several = isinstance(value, list) and "." not in name
-        settings[name] = tuple(map(_text, value)) if several else (_text(value),)
+        texts = tuple(map(_text, value)) if several else (_text(value),)
+        if several and name.endswith("_options"):
+            settings |= _by_key(path, name, texts)
+        else:
+            settings[name] = texts
     axes = {}
     for name, values in _flat(path, "grid", tables).items():
         if not isinstance(values, list) or not values:
@@ -100,6 +104,19 @@ def read_grid(path: Path) -> Grid:
             )
         axes[name] = tuple(map(_text, values))
     return Grid(settings, axes)
+
+
+def _by_key(path: Path, name: str, texts: Texts) -> dict[str, Texts]:
+    """Read options that a list gives as KEY=VALUE, each by the name that it has in a table."""
+    found: dict[str, Texts] = {}
+    for text in texts:
+        key, is_given, value = text.partition("=")
+        if not (key and is_given):
+            raise ValueError(f"{path}: `{name}` (={text}) in [settings] must be written KEY=VALUE")
+        if f"{name}.{key}" in found:
+            raise ValueError(f"{path}: `{name}` in [settings] gives {key!r} twice")
+        found[f"{name}.{key}"] = (value,)
+    return found
 
 
 def read_axes(texts: Sequence[str]) -> dict[str, Texts]:

@@ -13,12 +13,13 @@ steps = 1e6
 seeds = 3
 normalize-reward = true
 memory_options = {r_min = 5e-1, kernel = [1, 2.50]}
+env_options = ["decks=2", "label=a=b"]
 import = ["one", "two"]
 
 [grid]
 learning_rate = [1e-4, 3e-4]
 memory = ["rtu", "gru"]
-env_options.decks = [1, 2]
+env_options.suits = [1, 2]
 """
 
 
@@ -41,12 +42,14 @@ def test_a_file_has_settings_and_a_grid_as_they_are_written(written):
         "normalize_reward": ("True",),
         "memory_options.r_min": ("5e-1",),
         "memory_options.kernel": ("[1, 2.50]",),
+        "env_options.decks": ("2",),
+        "env_options.label": ("a=b",),
         "import": ("one", "two"),
     }
     assert grid.axes == {
         "learning_rate": ("1e-4", "3e-4"),
         "memory": ("rtu", "gru"),
-        "env_options.decks": ("1", "2"),
+        "env_options.suits": ("1", "2"),
     }
 
 
@@ -98,6 +101,11 @@ def test_runs_have_names_that_differ(axes, message):
             "[grid]\nenv-options.k = [1]\nenv_options = {k = [2]}",
             r"grid.toml gives `env_options.k` in \[grid\] twice",
         ),
+        (
+            "[settings]\nenv_options = [1]",
+            r"`env_options` \(=1\) in \[settings\] must be written K",
+        ),
+        ("[settings]\nenv_options = ['a=1', 'a=2']", r"`env_options` in \[settings\] gives 'a' tw"),
         ("[grid]\nseed = 3", r"`seed` \(=3\) in \[grid\] must be a list of values"),
         ("[grid]\nseed = []", r"`seed` \(=\[\]\) in \[grid\] must be a list of values"),
     ],

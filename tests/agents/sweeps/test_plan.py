@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from agents import Tabular
+from agents import DQN, Tabular
 from agents.algorithms import agent_class
 from agents.cli import main
 from agents.cli.main import parse_command
@@ -48,6 +48,29 @@ def test_commands_are_printed_that_train_reads(tmp_path, capsys):
         assert (running.steps, running.seeds, running.seed) == (100, 2, int(seed))
         assert running.out == tmp_path / "runs" / name and not running.resume
     assert set(json.loads((tmp_path / "sweep.json").read_text())["runs"]) == set(found)
+
+
+def test_typed_options_win_over_those_that_a_file_lists(tmp_path, capsys):
+    path = tmp_path / "grid.toml"
+    path.write_text("[settings]\nenv_options = ['length=3']\n[grid]\nseed = [1]")
+    words = ["sweep", str(path), *WORDS.split()[1:], "--env-options", "length=2"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    ((made, _),) = commands(capsys.readouterr().out).values()
+    assert made.env_options == {"length": 2}
+
+
+def test_the_run_of_an_unknown_algorithm_is_named(tmp_path, capsys):
+    words = "sweep --env t_maze --engine print --grid algorithm=tabular,foo"
+    assert main([*words.split(), "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("nothing was begun: algorithm=foo: --algorithm (='foo') must be one of ")
+
+
+def test_no_preset_is_one_of_the_grid(tmp_path, capsys):
+    words = "sweep --env t_maze --algorithm dqn --engine print --grid preset=None,memoroids"
+    assert main([*words.split(), "--out", str(tmp_path)]) == 0
+    (plain, _), (preset, _) = commands(capsys.readouterr().out).values()
+    assert preset == DQN.preset("memoroids", env="t_maze") != plain
 
 
 def test_a_file_gives_settings_of_every_kind_and_typed_words_win(tmp_path, capsys):
@@ -96,6 +119,7 @@ def test_a_file_gives_settings_of_every_kind_and_typed_words_win(tmp_path, capsy
         ),
         ("--grid epsilon=0.1,0.1" + "0" * 240, r"of 251 bytes\) must have at most 250"),
         ("--grid rollout_length=10", "--rollout-length is in the grid and is given for all"),
+        ("--grid import=a,b", "--import is no setting of a grid: give it with the command"),
         ("--grid out=a,b", "--out is no setting of a sweep"),
         ("--grid seed=1 --resume", "--resume is no setting of a sweep"),
         ("--grid seed=1 --processes 2", "--processes is no setting of a sweep, whose runs are one"),

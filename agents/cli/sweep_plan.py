@@ -3,13 +3,13 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import tyro
 
 from agents.cli.train import RunOptions, agent_of, train_command
 from agents.cli.words import early, in_flags
-from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, words_of
+from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, word_of
 from agents.sweeps.job import Job
 
 if TYPE_CHECKING:
@@ -35,12 +35,11 @@ def plan(
     read = read_grid(file) if file is not None else Grid({}, {})
     grid, typed = Grid(read.settings, {**read.axes, **read_axes(axes)}), set(names_in(shared))
     _check_names(grid, typed)
-    fixed = {name: texts for name, texts in grid.settings.items() if name not in typed}
+    fixed = {name: text for name, text in grid.settings.items() if name not in typed}
     jobs = {}
     for name, point in grid.combinations():
-        texts = fixed | {axis: (text,) for axis, text in point.items()}
         try:
-            words = _words(texts, shared)
+            words = _words(fixed | point, shared)
         except (ValueError, ModuleNotFoundError) as error:  # of an algorithm, or of its preset
             raise _refused(name, in_flags(str(error), None)) from error
         job = Job(name, (*words, *shared), out.resolve(), Path.cwd())
@@ -48,10 +47,15 @@ def plan(
     return jobs
 
 
-def _words(texts: dict[str, tuple[str, ...]], shared: Sequence[str]) -> list[str]:
-    plain = [word for name, t in texts.items() for word in words_of(name, t, switch=None)]
-    switches = _switches(_train_command([*plain, *shared]))
-    return [w for name, t in texts.items() for w in words_of(name, t, switch=switches.get(name))]
+def _words(settings: dict[str, str], shared: Sequence[str]) -> list[str]:
+    plain = [word_of(name, text, switch=None) for name, text in settings.items()]
+    choices = _true_or_false(_train_command([*plain, *shared]))
+    words = []
+    for name, text in settings.items():
+        if name in choices and choices[name] is None and text.lower() in ("true", "false"):
+            text = text.capitalize()  # as the command line has it, beside None
+        words.append(word_of(name, text, switch=choices.get(name)))
+    return [word for word in words if word]
 
 
 def _check_names(grid: Grid, typed: set[str]) -> None:
@@ -79,17 +83,24 @@ def _train_command(words: Sequence[str]) -> type:
     return train_command(told.algorithm, told.preset)
 
 
-def _switches(kind: type) -> dict[str, bool]:
-    """The options of a command that take no value, those of its parts too, and their defaults."""
-    found: dict[str, bool] = {}
+def _true_or_false(kind: type) -> dict[str, bool | None]:
+    """The options of a command that are true or false, those of its parts too.
+
+    **Returns:**
+
+    By name the default of those that take no value, and `None` for those that may be neither.
+    """
+    found: dict[str, bool | None] = {}
     for field in dataclasses.fields(kind):
         annotation: Any = field.type
         while hasattr(annotation, "__metadata__"):
             annotation = annotation.__origin__
         if annotation is bool:
             found[field.name] = field.default is True
+        elif bool in get_args(annotation):
+            found[field.name] = None
         elif dataclasses.is_dataclass(annotation):
-            found |= _switches(annotation)  # pyright: ignore[reportArgumentType]
+            found |= _true_or_false(annotation)  # pyright: ignore[reportArgumentType]
     return found
 
 

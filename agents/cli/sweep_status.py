@@ -2,8 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -81,12 +82,25 @@ def _look(folder: Path, metric: str, before: Mapping[str, _Row]) -> dict[str, _R
     from agents.sweeps.folder import read_list
 
     seen = {}
-    for name in read_list(folder):
+    for name, words in read_list(folder).items():
         row = before.get(name)
         if row is None or row.state != "complete" or row.begun != _begun(folder, name):
-            row = _row(folder, name, metric)
+            row = _row(folder, name, metric, _asked(words))
         seen[name] = row
     return seen
+
+
+def _asked(words: Sequence[str]) -> int:
+    """The steps that a sweep's list asks of a run; 0 where it leaves them to `train`."""
+    from agents.cli.words import parse_count
+
+    asked = "0"
+    for word, following in pairwise((*words, "")):
+        if word == "--steps":
+            asked = following
+        elif word.startswith("--steps="):
+            asked = word.partition("=")[2]
+    return parse_count(asked)
 
 
 def _begun(folder: Path, name: str) -> int | None:
@@ -100,7 +114,7 @@ def _begun(folder: Path, name: str) -> int | None:
         return None
 
 
-def _row(folder: Path, name: str, metric: str) -> _Row:
+def _row(folder: Path, name: str, metric: str, asked: int) -> _Row:
     from agents.cli.seen import look
     from agents.running.events import mean_over_seeds
     from agents.running.scalars import ScalarsError
@@ -119,6 +133,9 @@ def _row(folder: Path, name: str, metric: str) -> _Row:
         state = problem_of(code) or state  # also where all that is missing is the picture
     planned = run.config.get("steps")
     planned = planned if isinstance(planned, int) else None
+    if planned is not None and planned < asked:
+        # The sweep was begun again with more steps, and this run has not gone on yet.
+        planned, state = asked, "waiting" if state == "complete" else state
     if run.scalars is None:
         return _Row(state, 0, planned)
     try:

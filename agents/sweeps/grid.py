@@ -22,12 +22,12 @@ class Grid:
 
     **Attributes:**
 
-    - `settings`: what all runs share, by name; several texts where an option is given several
-        times. `memory_options.r_min` is the option `r_min` of the memory.
+    - `settings`: what all runs share, by name. `memory_options.r_min` is the option `r_min` of the
+        memory.
     - `axes`: by name, the values of which every run has one; together they have every combination.
     """
 
-    settings: Mapping[str, Texts]
+    settings: Mapping[str, str]
     axes: Mapping[str, Texts]
 
     def combinations(self) -> Iterator[tuple[str, dict[str, str]]]:
@@ -80,7 +80,7 @@ def read_grid(path: Path) -> Grid:
     wrong.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_AsWritten)
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"), parse_float=_AsWritten)
     except OSError as error:
         raise ValueError(f"the file of the grid cannot be read: {error}") from None
     except ValueError as error:
@@ -88,14 +88,17 @@ def read_grid(path: Path) -> Grid:
     for name, table in tables.items():
         if name not in _TABLES or not isinstance(table, dict):
             raise ValueError(f"{path} has `{name}`; it may have the tables [settings] and [grid]")
-    settings: dict[str, Texts] = {}
+    settings: dict[str, str] = {}
     for name, value in _flat(path, "settings", tables).items():
-        several = isinstance(value, list) and "." not in name
-        texts = tuple(map(_text, value)) if several else (_text(value),)
-        if several and name.endswith("_options"):
-            settings |= _by_key(path, name, texts)
+        if not isinstance(value, list) or "." in name:
+            settings[name] = _text(value)
+        elif name.endswith("_options"):
+            settings |= _by_key(path, name, tuple(map(_text, value)))
         else:
-            settings[name] = texts
+            raise ValueError(
+                f"{path}: `{name}` (={_text(value)}) in [settings] must be one value: the values "
+                "of several runs stand in [grid]"
+            )
     axes = {}
     for name, values in _flat(path, "grid", tables).items():
         if not isinstance(values, list) or not values:
@@ -106,16 +109,16 @@ def read_grid(path: Path) -> Grid:
     return Grid(settings, axes)
 
 
-def _by_key(path: Path, name: str, texts: Texts) -> dict[str, Texts]:
+def _by_key(path: Path, name: str, texts: Texts) -> dict[str, str]:
     """Read options that a list gives as KEY=VALUE, each by the name that it has in a table."""
-    found: dict[str, Texts] = {}
+    found: dict[str, str] = {}
     for text in texts:
         key, is_given, value = text.partition("=")
         if not (key and is_given):
             raise ValueError(f"{path}: `{name}` (={text}) in [settings] must be written KEY=VALUE")
         if f"{name}.{key}" in found:
             raise ValueError(f"{path}: `{name}` in [settings] gives {key!r} twice")
-        found[f"{name}.{key}"] = (value,)
+        found[f"{name}.{key}"] = value
     return found
 
 
@@ -147,21 +150,24 @@ def names_in(words: Sequence[str]) -> Iterator[str]:
             yield f"{name}.{key}" if name.endswith("_options") else name.removeprefix("no_")
 
 
-def words_of(name: str, texts: Sequence[str], *, switch: bool | None) -> list[str]:
-    """Write a setting as words of the command line.
+def word_of(name: str, text: str, *, switch: bool | None) -> str:
+    """Write a setting as a word of the command line.
 
     **Arguments:**
 
-    - `switch`: the default of an option that takes no value, for which there may be no word;
-      `None` for any other.
+    - `switch`: the default of an option that takes no value; `None` for any other.
+
+    **Returns:**
+
+    `""` where a switch shall be what it is by default, for which there may be no word.
     """
     option, dot, key = name.partition(".")
     flag = option.replace("_", "-")
-    if switch is not None and not dot and (text := texts[-1].lower()) in ("true", "false"):
-        asked = text == "true"
-        return [] if asked == switch else [f"--{flag}" if asked else f"--no-{flag}"]
+    if switch is not None and not dot and (lower := text.lower()) in ("true", "false"):
+        asked = lower == "true"
+        return "" if asked == switch else f"--{flag}" if asked else f"--no-{flag}"
     # In one word, as a value may begin with a minus.
-    return [f"--{flag}={key}={text}" if dot else f"--{flag}={text}" for text in texts]
+    return f"--{flag}={key}={text}" if dot else f"--{flag}={text}"
 
 
 def _flat(path: Path, of: str, tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, words_of
+from agents.sweeps.grid import Grid, names_in, read_axes, read_grid, word_of
 
 FILE = """
 [settings]
@@ -14,7 +14,6 @@ seeds = 3
 normalize-reward = true
 memory_options = {r_min = 5e-1, kernel = [1, 2.50]}
 env_options = ["decks=2", "label=a=b"]
-import = ["one", "two"]
 
 [grid]
 learning_rate = [1e-4, 3e-4]
@@ -36,15 +35,14 @@ def written(tmp_path):
 def test_a_file_has_settings_and_a_grid_as_they_are_written(written):
     grid = read_grid(written(FILE))
     assert grid.settings == {
-        "env": ("RepeatPreviousEasy",),
-        "steps": ("1e6",),
-        "seeds": ("3",),
-        "normalize_reward": ("True",),
-        "memory_options.r_min": ("5e-1",),
-        "memory_options.kernel": ("[1, 2.50]",),
-        "env_options.decks": ("2",),
-        "env_options.label": ("a=b",),
-        "import": ("one", "two"),
+        "env": "RepeatPreviousEasy",
+        "steps": "1e6",
+        "seeds": "3",
+        "normalize_reward": "True",
+        "memory_options.r_min": "5e-1",
+        "memory_options.kernel": "[1, 2.50]",
+        "env_options.decks": "2",
+        "env_options.label": "a=b",
     }
     assert grid.axes == {
         "learning_rate": ("1e-4", "3e-4"),
@@ -58,9 +56,10 @@ def test_a_file_is_read_as_utf_8_wherever_it_is(tmp_path, monkeypatch):
         return path.read_bytes().decode(encoding)
 
     path = tmp_path / "grid.toml"
-    path.write_bytes('[grid]\nenv = ["café"]'.encode())
     monkeypatch.setattr(Path, "read_text", read)
-    assert read_grid(path).axes == {"env": ("café",)}
+    for encoding in ("utf-8", "utf-8-sig"):  # with the mark that some editors put in front
+        path.write_bytes('[grid]\nenv = ["café"]'.encode(encoding))
+        assert read_grid(path).axes == {"env": ("café",)}
 
 
 def test_every_combination_is_a_run_of_its_own_name():
@@ -106,6 +105,10 @@ def test_runs_have_names_that_differ(axes, message):
             r"`env_options` \(=1\) in \[settings\] must be written K",
         ),
         ("[settings]\nenv_options = ['a=1', 'a=2']", r"`env_options` in \[settings\] gives 'a' tw"),
+        (
+            "[settings]\nnoise = [1, 2]",
+            r"`noise` \(=\[1, 2\]\) in \[settings\] must be one value: ",
+        ),
         ("[grid]\nseed = 3", r"`seed` \(=3\) in \[grid\] must be a list of values"),
         ("[grid]\nseed = []", r"`seed` \(=\[\]\) in \[grid\] must be a list of values"),
     ],
@@ -148,18 +151,17 @@ def test_words_name_what_they_give():
 
 
 @pytest.mark.parametrize(
-    ("name", "texts", "switch", "words"),
+    ("name", "text", "switch", "word"),
     [
-        ("learning_rate", ("1e-4",), None, ["--learning-rate=1e-4"]),
-        ("import", ("a", "b"), None, ["--import=a", "--import=b"]),
-        ("memory_options.r_min", ("-1",), None, ["--memory-options=r_min=-1"]),
-        ("previous_action", ("True",), None, ["--previous-action=True"]),
-        ("normalize_reward", ("true",), False, ["--normalize-reward"]),
-        ("normalize_reward", ("False",), True, ["--no-normalize-reward"]),
-        ("cache", ("true",), True, []),
-        ("resume", ("false",), False, []),
-        ("normalize_reward", ("perhaps",), False, ["--normalize-reward=perhaps"]),
+        ("learning_rate", "1e-4", None, "--learning-rate=1e-4"),
+        ("memory_options.r_min", "-1", None, "--memory-options=r_min=-1"),
+        ("previous_action", "True", None, "--previous-action=True"),
+        ("normalize_reward", "true", False, "--normalize-reward"),
+        ("normalize_reward", "False", True, "--no-normalize-reward"),
+        ("cache", "true", True, ""),
+        ("resume", "false", False, ""),
+        ("normalize_reward", "perhaps", False, "--normalize-reward=perhaps"),
     ],
 )
-def test_settings_become_words(name, texts, switch, words):
-    assert words_of(name, texts, switch=switch) == words
+def test_settings_become_words(name, text, switch, word):
+    assert word_of(name, text, switch=switch) == word

@@ -59,6 +59,14 @@ def test_typed_options_win_over_those_that_a_file_lists(tmp_path, capsys):
     assert made.env_options == {"length": 2}
 
 
+def test_what_may_be_neither_is_true_or_false_in_any_case(tmp_path, capsys):
+    words = "sweep --env t_maze --memory rtu --hidden 2 --engine print --steps 1000"
+    words += " --grid previous_action=true,False,None"
+    assert main([*words.split(), "--out", str(tmp_path)]) == 0
+    found = commands(capsys.readouterr().out)
+    assert [made.previous_action for made, _ in found.values()] == [True, False, None]
+
+
 def test_the_run_of_an_unknown_algorithm_is_named(tmp_path, capsys):
     words = "sweep --env t_maze --engine print --grid algorithm=tabular,foo"
     assert main([*words.split(), "--out", str(tmp_path)]) == 2

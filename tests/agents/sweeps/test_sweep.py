@@ -107,6 +107,16 @@ def test_the_status_tells_every_run(sweep, capsys):
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
+@pytest.mark.parametrize("words", [["--steps", "8e2"], ["--steps=100", "--steps=800"]])
+def test_a_run_that_shall_go_on_is_told_by_what_is_asked_of_it(words, sweep, capsys):
+    """The same sweep was begun with more steps, and stopped before these runs went on."""
+    write_list(sweep, {f"epsilon={name}": words for name in ("done", "begun")})
+    assert main(["sweep", "status", str(sweep), "--once"]) == 0
+    told = shown(capsys.readouterr().out)
+    assert told["epsilon=done"] == ("waiting", "400", "50", "%", "4.500")
+    assert told["epsilon=begun"] == ("stopped", "100", "12", "%", "1.500")
+
+
 def test_a_seed_without_a_value_yet_does_not_count(sweep, capsys):
     run = sweep / "runs" / "epsilon=begun" / "scalars.csv"
     run.write_text("iteration,env_steps,seed,return\n1,100,0,1.5\n1,100,1,nan\n")

@@ -36,7 +36,7 @@ def supply(
     cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
     sensitivity. Whatever is computed from the returned state then has the gradient of the whole
     past, in forward mode only with `products`. It has first derivatives only: those of the
-    sensitivity are not carried, and without `products` a second derivation raises `TypeError`.
+    sensitivity are not carried, and a second derivation raises `TypeError`.
 
     **Arguments:**
 
@@ -118,7 +118,8 @@ def _supply_tangents(structure, parameters, state, sensitivity):
 
 @_supply_tangents.defjvp
 def _supply_tangents_jvp(structure, primals, tangents):
-    _, state, sensitivity = primals
+    parameters, state, sensitivity = primals
+    state = _derived_once(parameters, state)
     # The sensitivity's tangent is dropped: it is a constant of the segment.
     of_parameters, of_state, _ = tangents
     from_parameters = state_tangent(structure, sensitivity, of_parameters, state)

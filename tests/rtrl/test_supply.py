@@ -22,9 +22,9 @@ def sensitivity(rng=None):
     return (parameters(rng or np.random.default_rng(1)),)
 
 
-def loss(p, h, s, weight=G):
+def loss(p, h, s, weight=G, **options):
     """Not linear in the state that is supplied, and nothing else uses the parameters."""
-    return jnp.sum(weight * rtrl.supply(STRUCTURE, p, h, s) ** 2)
+    return jnp.sum(weight * rtrl.supply(STRUCTURE, p, h, s, **options) ** 2)
 
 
 def expected(h, s, weight=G):
@@ -45,11 +45,20 @@ def test_the_backward_rule():
     jax.tree.map(lambda g: np.testing.assert_array_equal(g, 0), d_s)
 
 
+@pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("again", [jax.hessian, lambda f: jax.jacrev(jax.grad(f))])
-def test_a_second_derivative_is_refused(again):
+def test_a_second_derivative_is_refused(again, products):
     """It would lack that of the sensitivity, and not be symmetric."""
     with pytest.raises(TypeError, match=r"no derivatives of its own.*: take second derivatives of"):
-        again(lambda p: loss(p, H, sensitivity()) ** 2)(parameters())
+        again(lambda p: loss(p, H, sensitivity(), products=products) ** 2)(parameters())
+
+
+def test_a_second_derivative_in_forward_mode_is_refused():
+    slope = lambda f: lambda p: jax.jvp(f, (p,), (p,))[1]  # noqa: E731
+    once = slope(lambda p: loss(p, H, sensitivity(), products=True) ** 2)
+    assert np.isfinite(once(parameters()))
+    with pytest.raises(TypeError, match="no derivatives of its own"):
+        slope(once)(parameters())
 
 
 def checkpointed(p, h, s):

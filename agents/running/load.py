@@ -52,6 +52,8 @@ def load_run(
     does not know; also if the environment has to be given.
     """
     path = Path(folder) / CHECKPOINT
+    if Path(folder).is_file():
+        raise CheckpointError(f"{folder} is a file, and the folder of a run is expected.")
     header = read_header(path)
     try:
         config = _known(header.config)

@@ -142,7 +142,7 @@ COMMANDS = [
     ("evaluate {torn}", "is truncated"),
     ("evaluate {newer}", "`warp` (=9) is not a setting of PPO"),
     ("evaluate {foreign}", "which loading does not import"),
-    ("evaluate {file}", "cannot be read: Not a directory"),
+    ("evaluate {file}", "is a file, and the folder of a run is expected"),
     ("evaluate {run} --greedy --sample", "--greedy and --sample exclude each other"),
     ("evaluate {run} --episodes 0", "--episodes (=0) must be at least 1"),
     ("evaluate {run} --episodes 1e99", "--episodes (="),

@@ -51,7 +51,10 @@ def _parser() -> argparse.ArgumentParser:
     prove.add_argument(
         "target", help="a name, module:Class of a cell of your own, or `all` for every name"
     )
-    prove.add_argument("options", nargs="*", metavar="option=value", help="options of the cell")
+    # With a default, or it would be among what is missing where nothing is given.
+    prove.add_argument(
+        "options", nargs="*", default=[], metavar="option=value", help="options of the cell"
+    )
     prove.add_argument("--inputs", type=int, default=3, help="width of its inputs (default: 3)")
     prove.add_argument("--hidden", type=int, default=4, help="its units (default: 4)")
     prove.add_argument("--table", type=Path, help="where to write the worst numbers, as Markdown")
@@ -179,9 +182,10 @@ def _line(label: str, report: zoo.Report, seconds: float) -> str:
 
 
 def _names(options: argparse.Namespace) -> int:
+    width = max(map(len, zoo.names())) + 1
     for name in zoo.names():
         listed = " ".join(f"{key}={json.dumps(value)}" for key, value in zoo.options(name).items())
-        print(f"{name:18}{listed}".rstrip())
+        print(f"{name:{width}}{listed}".rstrip())
     return 0
 
 

@@ -189,7 +189,7 @@ class Spec:
                 listed = ", ".join(f"{k}={v!r}" for k, v in defaults) or "none"
                 raise ValueError(
                     f"`{option}` (={value!r}) is not an option of {self.name!r}, "
-                    f"which has: {listed}."
+                    f"which has: {listed}.{did_you_mean(option, (*known, 'layers', 'credit'))}"
                 )
             given[option] = check_option(self.name, _plain(value), known[option])
         object.__setattr__(self, "options", Options(given))

@@ -385,11 +385,18 @@ def test_a_wrong_command_is_named(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_what_is_missing_is_the_memory_alone(capsys):
+    with pytest.raises(SystemExit):
+        main(["prove"])
+    assert capsys.readouterr().err.endswith("arguments are required: target\n")
+
+
 def test_names_are_listed_with_their_options(capsys):
     assert main(["names"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(zoo.names())
     assert any(line.split()[:3] == ["ffm", "traces=32", "contexts=4"] for line in lines)
+    assert [line.split()[0] for line in lines] == list(zoo.names())
 
 
 def test_options_that_the_compiler_does_not_have_are_left_out():

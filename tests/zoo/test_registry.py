@@ -124,6 +124,9 @@ def test_build_is_deterministic():
             {},
             r"`name` \(='rtuu'\) must be one of block_diagonal, .*\. Did you mean rtu",
         ),
+        ("GRU", {}, r"`name` \(='GRU'\) must be one of .*\. Did you mean gru"),
+        ("gru", {"sensitivty": "snap1"}, r"'gru', which has: .*\. Did you mean sensitivity\?$"),
+        ("gru", {"layer": 2}, r"'gru', which has: .*\. Did you mean layers\?$"),
         ("qqqq", {}, r"`name` \(='qqqq'\) must be one of [^?]*\.$"),
         ("rtu", {"rmin": 0.5}, r"`rmin` \(=0.5\) is not an option of 'rtu', which has: nonlinear="),
         (

@@ -55,8 +55,9 @@ def keys_of_a_head(inputs: int, hidden: int, keys: int | None, heads: int) -> in
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask for the nearest of the names there are, behind an error; nothing where none is near."""
-    near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.4)
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(str(name).lower(), by_lower, n=3, cutoff=0.4)
+    return f" Did you mean {' or '.join(by_lower[one] for one in near)}?" if near else ""
 
 
 def same_definition(one: Any, other: Any) -> bool:

@@ -4,14 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import tyro
 from rich.console import Console
 
-from agents.cli.words import Command, Switch
+from agents.cli.words import Command, Switch, early, parse_count
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -85,22 +84,9 @@ def _look(folder: Path, metric: str, before: Mapping[str, _Row]) -> dict[str, _R
     for name, words in read_list(folder).items():
         row = before.get(name)
         if row is None or row.state != "complete" or row.begun != _begun(folder, name):
-            row = _row(folder, name, metric, _asked(words))
+            row = _row(folder, name, metric, words)
         seen[name] = row
     return seen
-
-
-def _asked(words: Sequence[str]) -> int:
-    """The steps that a sweep's list asks of a run; 0 where it leaves them to `train`."""
-    from agents.cli.words import parse_count
-
-    asked = "0"
-    for word, following in pairwise((*words, "")):
-        if word == "--steps":
-            asked = following
-        elif word.startswith("--steps="):
-            asked = word.partition("=")[2]
-    return parse_count(asked)
 
 
 def _begun(folder: Path, name: str) -> int | None:
@@ -114,7 +100,7 @@ def _begun(folder: Path, name: str) -> int | None:
         return None
 
 
-def _row(folder: Path, name: str, metric: str, asked: int) -> _Row:
+def _row(folder: Path, name: str, metric: str, words: Sequence[str]) -> _Row:
     from agents.cli.seen import look
     from agents.running.events import mean_over_seeds
     from agents.running.scalars import ScalarsError
@@ -133,6 +119,7 @@ def _row(folder: Path, name: str, metric: str, asked: int) -> _Row:
         state = problem_of(code) or state  # also where all that is missing is the picture
     planned = run.config.get("steps")
     planned = planned if isinstance(planned, int) else None
+    asked = parse_count(early(words).steps or "0")
     if planned is not None and planned < asked:
         # The sweep was begun again with more steps, and this run has not gone on yet.
         planned, state = asked, "waiting" if state == "complete" else state

@@ -106,15 +106,16 @@ def early(words: Sequence[str]) -> argparse.Namespace:
 
     **Returns:**
 
-    `imports`, `algorithm`, `preset`, `progress`, `out`, `coordinator`, `process` and `processes`,
-    each as typed or its default.
+    `imports`, `algorithm`, `preset`, `progress`, `out`, `steps`, `coordinator`, `process` and
+    `processes`, each as typed or its default.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     # A value that is missing is none here, and an error where the words are read as a whole.
     parser.add_argument("--import", action="append", nargs="?", default=[], dest="imports")
     for name, default in (("algorithm", "ppo"), ("progress", "auto")):
         parser.add_argument(f"--{name}", nargs="?", const=default, default=default)
-    parser.add_argument("--out", nargs="?")
+    for name in ("out", "steps"):
+        parser.add_argument(f"--{name}", nargs="?")
     for name in ("preset", "coordinator", "process", "processes"):
         parser.add_argument(f"--{name}", nargs="?", type=_unless_none)
     return parser.parse_known_args(list(words))[0]

@@ -1,7 +1,6 @@
 """Environments by name or as objects: `make`, `names`, `register`, `resolve`, `describe`."""
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import math
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
 from zoo.annotations import checked, fitted, signature_of
-from zoo.parts.checks import same_definition, shown
+from zoo.parts.checks import nearest, same_definition, shown
 
 from . import bridges, diagnostics, remembering
 from .bridges.adapter import GymnaxEnvironment, gymnax_settings
@@ -341,9 +340,8 @@ def _unknown(name: str) -> str:
     for start, reason in _UNAVAILABLE.items():
         if name.startswith(start):
             return f"`name` (={name!r}) is not available: {reason}."
-    lower = {known.lower(): known for known in names()}
-    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
-    hint = f"the nearest names are {', '.join(lower[n] for n in near)}. " if near else ""
+    near = nearest(name, names(), cutoff=0.5)
+    hint = f"the nearest names are {', '.join(near)}. " if near else ""
     return (
         f"`name` (={name!r}) must be the name of an environment: {hint}"
         "`agents.envs.names()` lists all."

@@ -55,9 +55,21 @@ def keys_of_a_head(inputs: int, hidden: int, keys: int | None, heads: int) -> in
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Ask for the nearest of the names there are, behind an error; nothing where none is near."""
-    by_lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(str(name).lower(), by_lower, n=3, cutoff=0.4)
-    return f" Did you mean {' or '.join(by_lower[one] for one in near)}?" if near else ""
+    near = nearest(str(name), known, cutoff=0.4)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float) -> list[str]:
+    """The names that are nearest, three at most, in letters of either size.
+
+    **Arguments:**
+
+    - `name`: as given.
+    - `known`: those there are.
+    - `cutoff`: from 0 to 1, how much one has to be like it.
+    """
+    lower = {one.lower(): one for one in known}
+    return [lower[one] for one in difflib.get_close_matches(name.lower(), lower, 3, cutoff)]
 
 
 def same_definition(one: Any, other: Any) -> bool:

@@ -1,5 +1,7 @@
 """A state as a function of the parameters that it was made with: its derivative is supplied."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import equinox as eqx
@@ -62,7 +64,8 @@ def supply(
     in_table = as_table(sensitivity)
     if in_table is not None:
         begin = jnp.zeros((), bool) if begin is None else begin
-        return eqx.combine(_supply_row(structure, affected, state, *in_table, begin), counts)
+        with _forward_mode_told():
+            return eqx.combine(_supply_row(structure, affected, state, *in_table, begin), counts)
     sensitivity = looked_up(sensitivity)
     if begin is not None:
         # A sensitivity with a NaN would make the gradient NaN though it is multiplied by zero.
@@ -70,7 +73,22 @@ def supply(
     # Inside `jax.shard_map` a rule's cotangents have one type: the cast's transpose sums them.
     affected, state, sensitivity = scan.vary_together(affected, state, sensitivity)
     rule = _supply_tangents if products else _supply_cotangents
-    return eqx.combine(rule(structure, affected, state, sensitivity), counts)
+    with _forward_mode_told():
+        return eqx.combine(rule(structure, affected, state, sensitivity), counts)
+
+
+@contextmanager
+def _forward_mode_told() -> Iterator[None]:
+    """Say of a rule for cotangents what JAX says of any, with what to do."""
+    try:
+        yield
+    except TypeError as error:
+        if "forward-mode" not in str(error):
+            raise
+        raise TypeError(
+            "The gradient by RTRL of a whole segment is for reverse mode only: in forward mode "
+            "take `rtrl_step` in a loop, `rtrl.segment` with `products=True`, or `scan`."
+        ) from error
 
 
 @jax.custom_jvp

@@ -91,6 +91,8 @@ def fitted(name: str, value: Any, kind: Any, *, of: str = "") -> Any:
     rule = _said(kind)
     if _is_sensitivity(kind):
         rule += why_not(value)
+    if isinstance(value, jax.Array):
+        rule += ", and no array of JAX"
     known = _types(kind)
     if type(value) in known and type(value) in _LARGEST:
         rule += ", finite and of at most 3.4e38" if float in known else " of at most 64 bits"

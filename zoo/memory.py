@@ -13,6 +13,7 @@ import scan
 from rtrl.segment import check_pair
 from scan.trees import built, converts, described
 from zoo.parts import real_dtype
+from zoo.parts.checks import as_array
 
 State = Any
 Cache = Any
@@ -142,7 +143,8 @@ class AbstractMemory(eqx.Module):
         """A segment: BPTT inside it, the sensitivity across its start.
 
         The gradient is untruncated, and the backward pass holds one sensitivity per segment, not
-        one per step. It has no derivatives of its own: they would need those of the sensitivity.
+        one per step. It has no derivatives of its own, which would need those of the sensitivity,
+        and is for reverse mode only: `rtrl_step` is for forward mode too.
         The carry is a constant, the one that goes in as well as the one that comes out: what made
         the initial state learns nothing here, but by `scan` it does.
 
@@ -185,9 +187,9 @@ class AbstractMemory(eqx.Module):
 
         **Raises:**
 
-        `ValueError` for another shape, `TypeError` for complex numbers.
+        `ValueError` for another shape, `TypeError` for complex numbers and for what is no array.
         """
-        x = jnp.asarray(x)
+        x = as_array("x", x)
         self._check(x.shape, (self.inputs,), "x")
         return self._cast(x, "x")
 
@@ -210,7 +212,7 @@ class AbstractMemory(eqx.Module):
         `ValueError` for other shapes, `TypeError` for complex `xs` and for a `begin` that is not
         boolean.
         """
-        xs = jnp.asarray(xs)
+        xs = as_array("xs", xs)
         time = xs.shape[0] if xs.ndim else 0
         if time == 0:
             raise ValueError(f"`xs` (shape {xs.shape}) must have at least one step of time.")

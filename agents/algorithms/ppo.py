@@ -186,13 +186,14 @@ class PPO(AbstractAgent):
         )
 
     @cached_property
-    def _optimizer(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
+        """The optimizer of every gradient step, of optax: a subclass may have another."""
         return optax.chain(
             optax.clip_by_global_norm(self.max_grad_norm), optax.adam(self._rate(), eps=1e-5)
         )
 
     def network(self, *, key: Array) -> Recurrent | Separate:
-        """Return a fresh network."""
+        """Return a fresh network: a subclass may have another."""
         observation, action = self.spaces
         return actor_critic(
             normalized_space(observation) if self.normalize_observation else observation,
@@ -215,7 +216,7 @@ class PPO(AbstractAgent):
         normalizes, scales = self.normalize_observation, self.normalize_reward
         learner = Learner(
             network=network,
-            optimizer=self._optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
+            optimizer=self.optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
             observation_statistics=RunningStatistics.init(self.spaces[0].shape)
             if normalizes
             else None,
@@ -282,7 +283,7 @@ class PPO(AbstractAgent):
 
         network, optimizer, metrics = epochs_of_minibatches(
             loss,
-            self._optimizer,
+            self.optimizer,
             (learner.network, learner.optimizer),
             sample,
             lambda network, epoch: self.gradient.refreshed(

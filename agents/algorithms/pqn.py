@@ -147,11 +147,12 @@ class PQN(AbstractAgent):
         )
 
     @cached_property
-    def _optimizer(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
+        """The optimizer of every gradient step, of optax: a subclass may have another."""
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.radam(self._rate()))
 
     def network(self, *, key: Array) -> Recurrent:
-        """Return a fresh network."""
+        """Return a fresh network: a subclass may have another."""
         return q_network(
             *self.spaces,
             self.memory,
@@ -169,7 +170,7 @@ class PQN(AbstractAgent):
     def init(self, *, key: Array) -> AgentState:
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
-        optimizer = self._optimizer.init(eqx.filter(network, eqx.is_inexact_array))
+        optimizer = self.optimizer.init(eqx.filter(network, eqx.is_inexact_array))
         behavior = ByValues(network, jnp.float32(self.epsilon))
         actors = Actors(
             acting=self.actor.reset(behavior, self.num_envs, key=env_key),
@@ -217,7 +218,7 @@ class PQN(AbstractAgent):
         sample = Sample(rollout.inputs, rollout.action, value, target)
         network, optimizer, metrics = epochs_of_minibatches(
             self._loss,
-            self._optimizer,
+            self.optimizer,
             (network, state.learner.optimizer),
             to_segments(sample, self._segment),
             lambda network, epoch: self.gradient.refreshed(

@@ -134,7 +134,8 @@ class R2AC(AbstractAgent):
         return self.gradient.segment_length(self.unroll_length, "unroll_length")
 
     @cached_property
-    def _optimizer(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
+        """The optimizer of every gradient step, of optax: a subclass may have another."""
         rate = falling_rate(
             self.learning_rate, self.anneal_steps, steps_per_iteration=self.steps_per_iteration
         )
@@ -145,7 +146,7 @@ class R2AC(AbstractAgent):
         )
 
     def network(self, *, key: Array) -> Recurrent | Separate:
-        """Return a fresh network."""
+        """Return a fresh network: a subclass may have another."""
         return actor_critic(
             *self.spaces,
             self.memory,
@@ -162,7 +163,7 @@ class R2AC(AbstractAgent):
         network = self.network(key=network_key)
         learner = Learner(
             network=network,
-            optimizer=self._optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
+            optimizer=self.optimizer.init(eqx.filter(network, eqx.is_inexact_array)),
             behind=tuple(copied(network) for _ in range(self.lag)),
         )
         actors = Actors(
@@ -219,7 +220,7 @@ class R2AC(AbstractAgent):
             learner.network, unroll, starts
         )
         metrics["gradient_norm"] = optax.tree.norm(gradient)
-        updates, optimizer = self._optimizer.update(gradient, learner.optimizer)
+        updates, optimizer = self.optimizer.update(gradient, learner.optimizer)
         network = eqx.apply_updates(learner.network, updates)
         return (
             AgentState(

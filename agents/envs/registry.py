@@ -10,11 +10,10 @@ from typing import Any
 
 import gymnax
 import jax
-import jax.numpy as jnp
 from gymnax.environments.environment import Environment, EnvParams
 
 from zoo.annotations import checked, fitted, signature_of
-from zoo.parts.checks import nearest, same_definition, shown
+from zoo.parts.checks import as_array, nearest, same_definition, shown
 
 from . import bridges, diagnostics, remembering
 from .bridges.adapter import GymnaxEnvironment, gymnax_settings
@@ -22,7 +21,7 @@ from .bridges.frames import frame_options, hide_frames
 from .bridges.gymnasium_env import from_gymnasium
 from .core.description import OBJECT, description, qualified
 from .core.hidden import CHOICES, Hides, fully_observed
-from .core.objects import check_object
+from .core.objects import check_object, why_none
 from .popgym import boards, cards, control
 from .remembering.external_memory import ExternalMemory
 from .wrappers import TimeLimit
@@ -99,14 +98,16 @@ def register(name: Any, factory: Any) -> None:
     _REGISTERED[name] = factory
 
 
-def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environment, EnvParams]:
+def resolve(
+    env: Any, env_options: Mapping[str, Any] | None = None
+) -> tuple[Environment, EnvParams]:
     """Find the environment that is meant by a name, an object or a pair.
 
     **Arguments:**
 
     - `env`: a name for `make`; or an environment, which then has its default parameters; or a pair
         of an environment and its parameters.
-    - `options`: of `make`, for a name only.
+    - `env_options`: of `make`, for a name only.
 
     **Returns:**
 
@@ -117,9 +118,9 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
     What `make` raises; `TypeError` if `env` is nothing of the kind; `ValueError` if there are
     options beside an object, or if `env` is what `describe` says of an object.
     """
-    options = {} if options is None else options
+    env_options = {} if env_options is None else env_options
     if isinstance(env, str):
-        return make(env, **options)
+        return make(env, **env_options)
     if isinstance(env, Mapping) and OBJECT in env:
         raise ValueError(
             f"the environment was an object ({env[OBJECT]}), which cannot be made from its "
@@ -128,16 +129,13 @@ def resolve(env: Any, options: Mapping[str, Any] | None = None) -> tuple[Environ
     pair = env if isinstance(env, tuple) and len(env) == 2 else (env, None)
     made, params = pair
     if not isinstance(made, Environment):
-        hint = " An instance is wanted, not a class." if inspect.isclass(made) else ""
-        if type(made).__module__.startswith("gymnax.wrappers"):
-            hint = " In place of gymnax's wrappers there are `agents.envs.wrappers`."
         raise TypeError(
             f"`env` (={env!r}) must be the name of an environment, a gymnax environment, or a "
-            f"pair of one and its parameters.{hint}"
+            f"pair of one and its parameters.{why_none(made)}"
         )
-    if options:
+    if env_options:
         raise ValueError(
-            f"`options` (={dict(options)!r}) belong to a name; an environment object "
+            f"`env_options` (={dict(env_options)!r}) belong to a name; an environment object "
             f"(={qualified(made)}) has its own: leave them out."
         )
     params = made.default_params if params is None else params
@@ -315,10 +313,7 @@ def _check(option: str, value: Any, default: Any, annotation: Any = None) -> Any
     `annotation`: what counts where no default tells the kind.
     """
     if isinstance(default, jax.Array):
-        try:
-            value = jnp.asarray(value, default.dtype)
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"`{option}` (={shown(value)}) must be an array of numbers.") from None
+        value = as_array(option, value, default.dtype)
         if value.shape != default.shape:
             raise ValueError(
                 f"`{option}` (of shape {value.shape}) must have shape {default.shape}."

@@ -159,7 +159,8 @@ class AbstractOffPolicy(AbstractAgent):
         return self.burn_in if self.sampling == "burn_in" else 0
 
     @cached_property
-    def _optimizer(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
+        """The optimizer of each network, of optax: a subclass may have another."""
         rate = self.learning_rate
         if self.rate_warm_up:
             rate = optax.linear_schedule(0.0, rate, self.rate_warm_up)
@@ -167,12 +168,12 @@ class AbstractOffPolicy(AbstractAgent):
 
     def _fresh(self, part: PyTree) -> PyTree:
         """Return the optimizer's state before the first step."""
-        return self._optimizer.init(eqx.filter(part, eqx.is_inexact_array))
+        return self.optimizer.init(eqx.filter(part, eqx.is_inexact_array))
 
     def _descend(self, loss: Any, network: Any, optimizer: PyTree) -> tuple[Any, PyTree, Metrics]:
         """Take a step of the optimizer on `network -> (loss, metrics)`."""
         gradient, metrics = eqx.filter_grad(loss, has_aux=True)(network)
-        updates, optimizer = self._optimizer.update(gradient, optimizer)
+        updates, optimizer = self.optimizer.update(gradient, optimizer)
         return eqx.apply_updates(network, updates), optimizer, metrics
 
     @abc.abstractmethod

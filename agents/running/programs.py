@@ -200,10 +200,22 @@ def init_seeds(
 
     def init() -> Any:
         keys = jax.random.split(jax.random.key(seed), seeds)
-        states = over_seeds(lambda key: agent.init(key=key))(keys)
+        states = over_seeds(lambda key: _checked_arrays(agent, agent.init(key=key)))(keys)
         return jax.tree.map(_strong, states)
 
     return init
+
+
+def _checked_arrays(agent: AbstractAgent, state: Any) -> Any:
+    """A state as it is; `TypeError` where a leaf is no array, such as a function in a network."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if not eqx.is_array(leaf):
+            raise TypeError(
+                f"the state of {type(agent).__name__} has {jax.tree_util.keystr(path)} "
+                f"(={shown(leaf)}), which is no array: make it one, or its field static, or wrap a "
+                "function in `jax.tree_util.Partial`."
+            )
+    return state
 
 
 def evaluate_seeds(

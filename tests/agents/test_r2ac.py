@@ -233,8 +233,8 @@ def test_actors_that_lag_act_with_the_networks_of_before():
 
 def test_an_update_is_rmsprop_of_the_clipped_gradient_by_hand():
     agent = small(max_grad_norm=0.5, learning_rate=0.1)
-    update: Any = jax.jit(agent._optimizer.update)
-    state: Any = jax.jit(agent._optimizer.init)({"w": np.zeros(2), "v": np.zeros(1)})
+    update: Any = jax.jit(agent.optimizer.update)
+    state: Any = jax.jit(agent.optimizer.init)({"w": np.zeros(2), "v": np.zeros(1)})
     moment = np.zeros(3)
     for gradient in ([3.0, -4.0, 0.0], [0.1, 0.2, -0.2]):
         g = np.asarray(gradient) * min(1, 0.5 / np.linalg.norm(gradient))
@@ -247,8 +247,8 @@ def test_an_update_is_rmsprop_of_the_clipped_gradient_by_hand():
 
 def test_the_learning_rate_falls_to_zero():
     agent = small(anneal_steps=24, learning_rate=0.1)
-    params, following = np.ones(1), jax.jit(agent._optimizer.update)
-    state, moves = jax.jit(agent._optimizer.init)(params), []
+    params, following = np.ones(1), jax.jit(agent.optimizer.update)
+    state, moves = jax.jit(agent.optimizer.init)(params), []
     for _ in range(3):
         update, state = following(params, state)
         moves.append(float(optax.tree.norm(jax.device_get(update))))

@@ -7,14 +7,18 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import agents
 import zoo
 from agents.algorithms import agent_class, name_of
 from agents.running import load_run
+from agents.running.programs import init_seeds
 from tests.agents.cases import PAGE, documented_agent
 from tests.agents.tasks import Chain, Spans
 
@@ -133,12 +137,80 @@ def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_pat
     ("options", "error", "message"),
     [
         ({"env": Spans}, TypeError, r"`env` .* An instance is wanted, not a class"),
-        ({"env": Spans(), "env_options": {"a": 1}}, ValueError, r"`options` .* belong to a name"),
+        (
+            {"env": Spans(), "env_options": {"a": 1}},
+            ValueError,
+            r"`env_options` .* belong to a name",
+        ),
     ],
 )
 def test_bad_environments_are_named(unhooked, options, error, message):
     with pytest.raises(error, match=message):
         agents.Tabular(**options)
+
+
+class Gymnaxish:
+    """Has the functions of an environment, and is none."""
+
+    def reset(self, key, params=None):
+        raise NotImplementedError
+
+    def step(self, key, state, action, params=None):
+        raise NotImplementedError
+
+
+def test_an_environment_of_another_class_is_named(unhooked):
+    with pytest.raises(TypeError, match=r"Its class must be derived from gymnax's `Environment`"):
+        agents.Tabular(env=Gymnaxish())
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithFunction(Mine):
+    """Its learner is a network with a function for a leaf."""
+
+    wraps: bool = False
+
+    def init(self, *, key):
+        network = eqx.nn.MLP(2, 2, 2, 1, key=key)
+        if self.wraps:
+            wrap = lambda x: x if eqx.is_array(x) else jax.tree_util.Partial(x)  # noqa: E731
+            network = jax.tree.map(wrap, network)
+        return agents.AgentState(network, None, None, jnp.int32(0), key)
+
+
+def test_a_state_with_a_leaf_that_is_no_array_is_named():
+    message = r"the state of WithFunction has \.learner\.activation \(=.*\), which is no array"
+    for seeds in (1, 2):
+        with pytest.raises(TypeError, match=message):
+            init_seeds(WithFunction(env="t_maze"), 0, seeds)()
+    state = init_seeds(WithFunction(env="t_maze", wraps=True), 0, 2)()
+    assert state.learner.layers[0].weight.shape == (2, 2, 2)
+
+
+# Another network or optimizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmoved(agents.PPO):
+    """PPO whose optimizer goes nowhere."""
+
+    @property
+    def optimizer(self):
+        return optax.sgd(0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [agents.PPO, agents.PQN, agents.R2AC, agents.DQN])
+def test_a_subclass_may_have_another_optimizer(kind):
+    still = type("Still", (kind,), {"optimizer": Unmoved.optimizer, "__module__": __name__})
+    settings: dict = {"env": "t_maze", "memory": zoo.spec("rtu", hidden=2), "num_envs": 4}
+    if kind is agents.DQN:
+        settings |= {"replay_steps": 1_000, "warm_up": 0, "batch_steps": 100}
+    agent = dataclass(frozen=True, kw_only=True)(still)(**settings)
+    before = jax.jit(lambda key: agent.init(key=key))(jax.random.key(0))
+    iterate = lambda state, _: agent.iterate(state)  # noqa: E731
+    after, _ = jax.jit(lambda state: jax.lax.scan(iterate, state, length=4))(before)
+    assert eqx.tree_equal(before.learner.network, after.learner.network)
 
 
 # Modules

@@ -2,8 +2,10 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import pytest
 
+import agents
 from tests.agents.cases import FIRST
 from zoo.annotations import Share, StepSize, annotations_of
 
@@ -24,6 +26,13 @@ def test_numbers_have_bounds(case):
         for value in values:
             with pytest.raises(ValueError, match=rf"^`{name}` \(={value}\) must be "):
                 dataclasses.replace(case.agent, **{name: value})
+
+
+def test_an_array_is_no_number(unhooked):
+    with pytest.raises(
+        TypeError, match=r"`learning_rate` .* must be a number, and no array of JAX"
+    ):
+        agents.Tabular(env="t_maze", learning_rate=jnp.float32(0.1))  # pyright: ignore[reportArgumentType]
 
 
 def _inside(kind):

@@ -160,7 +160,9 @@ def test_wrappers_of_gymnax_are_told_from_ours():
 
 
 def test_an_object_has_no_options():
-    with pytest.raises(ValueError, match=r"`options` \(=\{'k': 3\}\) belong to a name; an .*Walk"):
+    with pytest.raises(
+        ValueError, match=r"`env_options` \(=\{'k': 3\}\) belong to a name; an .*Walk"
+    ):
         envs.resolve(Walk(), {"k": 3})
 
 

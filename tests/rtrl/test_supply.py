@@ -61,6 +61,18 @@ def test_a_second_derivative_in_forward_mode_is_refused():
         slope(once)(parameters())
 
 
+def test_forward_mode_is_for_rules_of_tangents():
+    p, tangent = parameters(), parameters(np.random.default_rng(2))
+    slope = lambda **options: jax.jvp(  # noqa: E731
+        lambda p: loss(p, H, sensitivity(), **options), (p,), (tangent,)
+    )[1]
+    gradient = jax.grad(loss)(p, H, sensitivity())
+    expected = sum(jnp.sum(gradient[name] * tangent[name]) for name in p)
+    np.testing.assert_allclose(slope(products=True), expected, rtol=1e-12)
+    with pytest.raises(TypeError, match=r"for reverse mode only: in forward mode take `rtrl_step`"):
+        slope()
+
+
 def checkpointed(p, h, s):
     return jax.checkpoint(loss)(p, h, s)
 

@@ -206,9 +206,14 @@ def _refuses_wrong_arguments(cell):
         for begin, found in borders.items():
             with pytest.raises(TypeError, match=rf"`begin` \({found}.*\) must be a boolean array"):
                 form(start, jnp.ones(3), begin)
+        for x in (None, "abc", [[1], [2, 3]]):
+            with pytest.raises(TypeError, match=r"`x` \(=.*\) must be an array of numbers"):
+                form(start, x)
         with pytest.raises(ValueError, match=r"`begin` \(shape \(1,\)\) must be one flag"):
             form(start, jnp.ones(3), jnp.ones(1, bool))
     for form, start in ((cell.scan, state), (cell.rtrl_scan, carry)):
+        with pytest.raises(TypeError, match=r"`xs` \(=None\) must be an array of numbers"):
+            form(start, None)
         with pytest.raises(ValueError, match=r"`xs` \(shape \(5, 2\)\) must have .* \(5, 3\)"):
             form(start, jnp.ones((5, 2)))
         with pytest.raises(ValueError, match=r"`xs` \(shape \(3,\)\) must have .* \(3, 3\)"):

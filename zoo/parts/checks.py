@@ -27,6 +27,14 @@ def check_shapes(shape: tuple[int, ...], of: str, **arrays: Any) -> None:
             raise ValueError(f"{found} must have the shape of {of}, {shape}.")
 
 
+def as_array(name: str, x: Any, dtype: Any = None) -> Array:
+    """An argument as an array; `TypeError` for what cannot be one, such as a text or `None`."""
+    try:
+        return jnp.asarray(x, dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"`{name}` (={shown(x)}) must be an array of numbers.") from None
+
+
 def check_key(key: Any) -> None:
     """Raise `TypeError` for what is not one PRNG key, typed or the numbers of one."""
     is_key = False

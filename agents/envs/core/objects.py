@@ -1,5 +1,6 @@
 """What is asked of an environment object and its parameters, told where one is given."""
 
+import inspect
 from typing import Any
 
 import jax
@@ -9,6 +10,17 @@ from jax.core import Tracer
 
 from scan.calls import misfit
 from zoo.parts.checks import MOST, shown
+
+
+def why_none(made: Any) -> str:
+    """Say behind an error why an object is no environment, where that can be guessed."""
+    if inspect.isclass(made):
+        return " An instance is wanted, not a class."
+    if type(made).__module__.startswith("gymnax.wrappers"):
+        return " In place of gymnax's wrappers there are `agents.envs.wrappers`."
+    if hasattr(made, "reset") and hasattr(made, "step"):
+        return " Its class must be derived from gymnax's `Environment`."
+    return ""
 
 
 def check_object(env: Environment, params: Any) -> None:

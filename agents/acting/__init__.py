@@ -10,7 +10,7 @@ from agents.acting.behavior import (
 )
 from agents.acting.episodes import evaluate
 from agents.acting.policy import Policy
-from agents.acting.values import ByActor, ByValues
+from agents.acting.values import ByActor, ByPrediction, ByValues
 
 __all__ = [
     "AbstractBehavior",
@@ -20,6 +20,7 @@ __all__ = [
     "ByActor",
     "ByChance",
     "ByPolicy",
+    "ByPrediction",
     "ByValues",
     "Decision",
     "Policy",

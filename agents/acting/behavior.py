@@ -38,6 +38,11 @@ class AbstractBehavior(eqx.Module):
         """Whether there is a best action to take. Where there is none, evaluations draw actions."""
         return True
 
+    @property
+    def value_network(self) -> Any:
+        """The network that has the value of what is seen, or of every action; `None` for none."""
+        return None
+
     @abstractmethod
     def init_state(self) -> Any:
         """Return the memory's state at the beginning of an episode, for one environment."""
@@ -148,6 +153,10 @@ class ByPolicy(AbstractNetworkBehavior):
     network: Any
     statistics: Any = None
     reward_clip: float | None = eqx.field(static=True, default=None)
+
+    @property
+    def value_network(self) -> Any:
+        return self.network
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, (policy, value) = mapped(self.network.step)(state, self.seen(inputs))

@@ -42,9 +42,10 @@ def evaluate(
 
     **Raises:**
 
-    `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`, or no
-    `max_steps` in an environment without a time limit.
+    `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`, a
+    policy of other spaces, or no `max_steps` in an environment without a time limit.
     """
+    policy.check_spaces(actor.env, actor.params)
     if max_steps is None:
         check_end(actor.env)
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
@@ -111,8 +112,11 @@ def play(
 
     **Raises:**
 
-    `ValueError` or `TypeError` for an argument that breaks its rule.
+    `ValueError` or `TypeError` for an argument that breaks its rule, such as a policy of other
+    spaces.
     """
+    if policy is not None:
+        policy.check_spaces(env, params)
     # Wrappers and environments of other packages have no step without a reset.
     resets_itself = type(env).step_env is Environment.step_env
 

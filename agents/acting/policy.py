@@ -6,12 +6,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnax.environments.environment import Environment
 from jaxtyping import Array
 
 from agents.acting.behavior import AbstractBehavior
 from agents.acting.contract import check_observation, check_one, check_own_state
 from agents.networks import Inputs
-from agents.networks.spaces import by_content, clipped
+from agents.networks.spaces import by_content, clipped, is_alike
 from agents.settings import check_kind
 from zoo.parts.checks import check_key
 
@@ -48,6 +49,24 @@ class Policy(eqx.Module):
         """Return the state before the first observation."""
         space = self.action_space
         return PolicyState(self.behavior.init_state(), jnp.zeros(space.shape, space.dtype))
+
+    def check_spaces(self, env: Environment, params: Any) -> None:
+        """Raise `ValueError` for an environment of other spaces than those of this policy.
+
+        Parts, shapes and counts have to be equal; the bounds of a box need not.
+
+        **Arguments:**
+
+        - `env`, `params`: the environment, which may be wrapped, and its parameters.
+        """
+        # Of discrete ones nothing else would tell: JAX reads a table's last row for one beyond it.
+        for what in ("observation_space", "action_space"):
+            given, own = getattr(env, what)(params), getattr(self, what)
+            if not is_alike(given, own):
+                raise ValueError(
+                    f"`env` (={env.name}) has another {what} than `policy` acts in: {given!r} "
+                    f"instead of {own!r}."
+                )
 
     def prepared(self) -> "Policy":
         """Return a policy that acts alike and faster, as long as it is not changed.

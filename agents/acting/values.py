@@ -1,4 +1,4 @@
-"""Acting for replay: by the values of actions, or by a policy alone."""
+"""Acting by the values of actions, by a policy alone, or at random beside predictions."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from agents.acting.behavior import (
     AbstractBehavior,
     AbstractNetworkBehavior,
+    ByChance,
     Decision,
     normalized,
 )
@@ -37,6 +38,10 @@ class ByValues(AbstractNetworkBehavior):
     epsilon: Float[Array, ""]
     statistics: Any = None
 
+    @property
+    def value_network(self) -> Any:
+        return self.network
+
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
         state, values = mapped(self.network.step)(state, self.seen(inputs))
         if key is None:
@@ -53,6 +58,32 @@ class ByValues(AbstractNetworkBehavior):
     def seen(self, inputs: Inputs) -> Inputs:
         """Return what the network sees, for any leading axes: observations normalized."""
         return normalized(self.statistics, inputs, limit=jnp.inf)
+
+
+class ByPrediction(AbstractNetworkBehavior):
+    """Acts at random, as where the predictions were learned, with the prediction as memo.
+
+    **Attributes:**
+
+    - `network`: its output is the prediction.
+    - `chance`: draws the actions.
+    """
+
+    network: Any
+    chance: ByChance
+
+    @property
+    def has_best(self) -> bool:
+        return self.chance.has_best
+
+    @property
+    def value_network(self) -> Any:
+        return self.network
+
+    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
+        state, value = mapped(self.network.step)(state, inputs)
+        _, decision = self.chance((), inputs, key)
+        return state, Decision(decision.action, value)
 
 
 def epsilon_greedy(

@@ -109,8 +109,8 @@ class PPO(AbstractAgent):
     encoder_size: Size = 64
     """Width of the layer in front of the memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
-    """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
-    weights once for each unit of the memory, see `zoo.Fronted`."""
+    """What RTRL follows of that layer: the present segment, or all that it follows of the memory,
+    which keeps the layer's weights once for each unit of it, see `zoo.Fronted`."""
     head_size: Size = 64
     """Width of the hidden layer of actor and critic; 0 for none."""
     activation: Literal["relu", "tanh"] = "relu"

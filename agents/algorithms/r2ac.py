@@ -108,8 +108,8 @@ class R2AC(AbstractAgent):
     """Width of the layer in front of the memory; 0 for none, so that RTRL's gradient is exact for
     everything."""
     encoder_credit: Literal["segment", "exact"] = "segment"
-    """What RTRL follows of that layer: the present segment, or everything, which keeps the layer's
-    weights once for each unit of the memory, see `zoo.Fronted`."""
+    """What RTRL follows of that layer: the present segment, or all that it follows of the memory,
+    which keeps the layer's weights once for each unit of it, see `zoo.Fronted`."""
     head_size: Size = 0
     """Width of the hidden layer of actor and critic; 0 for none."""
     previous_action: bool | None = None

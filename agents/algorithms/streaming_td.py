@@ -13,10 +13,9 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import (
-    AbstractNetworkBehavior,
     ActorState,
     ByChance,
-    Decision,
+    ByPrediction,
     Policy,
     Transition,
     episode_statistics,
@@ -27,7 +26,7 @@ from agents.envs.wrappers.base import unwrapped
 from agents.learning.gradients import RTRL, OnlineGradient, check_encoder_credit, check_online
 from agents.learning.returns import discounted_return
 from agents.learning.traces import TraceOptimizer, accumulate_trace, along_traces, cut_trace, obgd
-from agents.mapped import mapped, side_by_side
+from agents.mapped import side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
 from agents.networks.layers import check_normalized
 from agents.networks.spaces import check_vectors, is_bounded, is_discrete
@@ -82,22 +81,6 @@ class Prediction(eqx.Module):
     value: Float[Array, "..."]
     next_value: Float[Array, "..."]
     error: Float[Array, "..."]
-
-
-class ByPrediction(AbstractNetworkBehavior):
-    """Acts at random, as where the predictions were learned, with the prediction as memo."""
-
-    network: Any
-    chance: ByChance
-
-    @property
-    def has_best(self) -> bool:
-        return self.chance.has_best
-
-    def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, value = mapped(self.network.step)(state, inputs)
-        _, decision = self.chance((), inputs, key)
-        return state, Decision(decision.action, value)
 
 
 @dataclass(frozen=True, kw_only=True)

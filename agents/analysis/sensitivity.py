@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from agents.acting import Actor, ByPolicy, ByValues, Policy
+from agents.acting import Actor, Policy
 from agents.acting.contract import check_one
 from agents.envs import episode_steps
 from agents.networks import Inputs, Recurrent
@@ -97,8 +97,8 @@ def episode_sensitivities(
     **Arguments:**
 
     - `actor`: the environment.
-    - `policy`: chooses the actions; of an agent that acts by a policy and has a value beside it,
-      such as PPO, or by the values of actions, such as DQN.
+    - `policy`: chooses the actions, and has the value: in the network that it acts by, as of PPO,
+      R2AC, DQN, PQN and StreamingQ, or beside random actions, as of StreamingTD.
     - `episodes`: number of episodes, all played at once.
     - `max_steps`: where an episode is cut; the environment's own limit by default, which must then
       be at most 100,000.
@@ -110,14 +110,16 @@ def episode_sensitivities(
 
     **Raises:**
 
-    `ValueError` when `episodes` or `max_steps` is less than 1, or `max_steps` is missing where
-    episodes may be longer; `TypeError` for the policy of an agent without a value, or an argument
-    of another kind.
+    `ValueError` when `episodes` or `max_steps` is less than 1, `max_steps` is missing where
+    episodes may be longer, or the policy is of other spaces; `TypeError` for a policy that does not
+    have the value, and an argument of another kind.
     """
-    if not isinstance(policy.behavior, ByPolicy | ByValues):
+    policy.check_spaces(actor.env, actor.params)
+    if policy.behavior.value_network is None:
         raise TypeError(
-            f"`policy` (of {type(policy.behavior).__name__}) must be that of an agent with a "
-            "value, such as agents.PPO or agents.DQN."
+            f"`policy` (of {type(policy.behavior).__name__}) must be one that has the value as "
+            "well, as of agents.PPO, R2AC, DQN, PQN, StreamingQ and StreamingTD: a critic beside "
+            "the policy is no part of it."
         )
     limit = episode_steps(actor.env, actor.params) if max_steps is None else max_steps
     if max_steps is None and limit > _MOST_STEPS:
@@ -141,7 +143,8 @@ def _play(actor, behavior, key, episodes, limit, greedy):
     start = actor.reset(behavior, episodes, key=reset_key)
     _, (inputs, done) = jax.lax.scan(step, start, jax.random.split(key, limit))
     length = jnp.where(jnp.any(done, 0), jnp.argmax(done, 0) + 1, limit)
-    of_one = lambda inputs, n: value_sensitivity(behavior.network, inputs, step=n - 1)  # noqa: E731
+    network = behavior.value_network
+    of_one = lambda inputs, n: value_sensitivity(network, inputs, step=n - 1)  # noqa: E731
     return jax.vmap(of_one, (1, 0))(inputs, length), length
 
 

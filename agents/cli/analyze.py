@@ -36,12 +36,14 @@ class Analyze(CompilingCommand):
         from agents.cli.tables import table
         from agents.running.load import load_run, policy_of
         from agents.running.programs import evaluation_keys
+        from zoo.annotations import Fraction, fitted
         from zoo.parts.checks import check_sizes
 
         if self.out is not None:
             check_picture(self.out)
         if self.reward_memory_length is not None:
             check_sizes(reward_memory_length=self.reward_memory_length)
+        fitted("fraction", self.fraction, Fraction)
         agent, state, config = load_run(self.run)
         keys = evaluation_keys(self.seed, 0, config["seeds"])
         rows = table(

@@ -40,7 +40,7 @@ class Compare(Command):
     def __call__(self, console: Console) -> None:
         import numpy as np
 
-        from agents.cli.tables import fitted, interval, table
+        from agents.cli.tables import decimals_of, fitted, interval, table
         from agents.running.curves import learning_curve
         from agents.running.outline import by_environment
         from agents.running.scalars import RETURNS
@@ -78,7 +78,9 @@ class Compare(Command):
                 best = np.nanmax(known, axis=0).mean()
                 area = np.nanmean(last_known(known), axis=0).mean()
                 numbers = (np.nanmin(final), np.nanmax(final), *[best] * ranked, area)
-                shown = interval(final, self.statistic), *(f"{x:.3f}" for x in numbers)
+                decimals = 3 if ranked else decimals_of(float(np.nanmean(final)))
+                told = interval(final, self.statistic, decimals)
+                shown = told, *(f"{x:.{decimals}f}" for x in numbers)
                 shown += gains.get(runs[label], ())
                 rows.add_row(label, str(known.shape[1]), f"{steps[-1]:,}", *shown)
             console.print(fitted(rows, console), crop=False)

@@ -101,16 +101,6 @@ class Play(CompilingCommand):
         if name == agent.env_name:
             options = {**agent.env_options, **options}
         env, params = _make(name, options)
-        theirs, their_params = agent.environment
-        for what in ("observation_space", "action_space"):
-            given = getattr(env, what)(params)
-            trained = getattr(theirs, what)(their_params)
-            if _key(given) != _key(trained):
-                chosen = "--env-options" if self.env is None else "--env"
-                raise ValueError(
-                    f"{chosen} (of {name}) has another {what} than {self.run} was trained with: "
-                    f"{given!r} instead of {trained!r}"
-                )
         return env, params, policy_of(agent, state, self.agent)
 
 
@@ -128,13 +118,3 @@ def _is_brax(env: Any) -> bool:
     from agents.envs.wrappers.base import unwrapped
 
     return any(isinstance(one, envs.BraxEnvironment) for one in unwrapped(env))
-
-
-def _key(space: Any) -> tuple:
-    """What must be equal for a network to fit."""
-    from agents.acting.contract import parts_of
-
-    if (parts := getattr(space, "spaces", None)) is not None:
-        return type(space), *((name, _key(part)) for name, part in parts_of(parts).items())
-    shape, n = getattr(space, "shape", None), getattr(space, "n", None)
-    return type(space), shape, n, tuple(getattr(space, "nvec", ()))

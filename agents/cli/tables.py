@@ -45,7 +45,14 @@ def fitted(rows: Table, console: Console) -> Table:
     return rows
 
 
-def interval(values: np.ndarray, statistic: str = "mean") -> str:
+def decimals_of(value: float) -> int:
+    """Return how many decimals show three digits of a number: at least 3, at most 9."""
+    if not value or not np.isfinite(value):
+        return 3
+    return int(np.clip(2 - np.floor(np.log10(abs(value))), 3, 9))
+
+
+def interval(values: np.ndarray, statistic: str = "mean", decimals: int = 3) -> str:
     """Write a statistic over seeds with its 95 % confidence interval.
 
     Of the mean, it is the half width by Student's t; of others, both ends by the bootstrap. Of two
@@ -55,20 +62,23 @@ def interval(values: np.ndarray, statistic: str = "mean") -> str:
 
     - `values`: one for each seed; NaN where a seed has none.
     - `statistic`: `"mean"`, `"median"` or `"iqm"`.
+    - `decimals`: how many are written.
     """
     values = np.asarray(values, float)
     present = values[~np.isnan(values)]
     if statistic != "mean" and len(present) > 2:
         of_seeds = OF_SEEDS[statistic]
-        return with_ends(*bootstrap(lambda scores: float(of_seeds(scores)), present[:, None]))
+        ends = bootstrap(lambda scores: float(of_seeds(scores)), present[:, None])
+        return with_ends(*ends, decimals=decimals)
     mean, low, high = (x[0] for x in spread(values[None]))
     if np.isnan(low):
-        return f"{mean:.3f}"
-    if np.count_nonzero(~np.isnan(values)) == 2:
-        return f"{mean:.3f} ({low:.3f} and {high:.3f})"
-    return f"{mean:.3f} ± {high - mean:.3f}"
+        return f"{mean:.{decimals}f}"
+    if len(present) == 2:
+        return f"{mean:.{decimals}f} ({low:.{decimals}f} and {high:.{decimals}f})"
+    return f"{mean:.{decimals}f} ± {high - mean:.{decimals}f}"
 
 
-def with_ends(value: float, low: float, high: float) -> str:
+def with_ends(value: float, low: float, high: float, *, decimals: int = 3) -> str:
     """Write a value with both ends of its interval, which are left out where they are NaN."""
-    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+    shown, low_end, high_end = (f"{x:.{decimals}f}" for x in (value, low, high))
+    return shown if np.isnan(low) else f"{shown} ({low_end} to {high_end})"

@@ -19,6 +19,7 @@ __all__ = [
     "by_content",
     "clipped",
     "encode",
+    "is_alike",
     "is_bounded",
     "is_discrete",
     "places",
@@ -52,6 +53,25 @@ def is_discrete(action_space: Any) -> bool:
     if isinstance(action_space, spaces.Box):
         return False
     raise TypeError(f"`action_space` (={action_space!r}) must be Discrete, MultiDiscrete or Box.")
+
+
+def is_alike(space: Any, other: Any) -> bool:
+    """Tell whether a network for the one space is one for the other.
+
+    Parts, shapes and counts have to be equal; the bounds of a box need not.
+    """
+    return _form(space) == _form(other)
+
+
+def _form(space: Any) -> tuple[Any, ...]:
+    """Kind, shape and counts of a space, by parts where it has some."""
+    known = spaces.Discrete, spaces.Box, MultiDiscrete, spaces.Tuple, spaces.Dict
+    kind = next((kind for kind in known if isinstance(space, kind)), type(space))
+    if (parts := getattr(space, "spaces", None)) is not None:
+        items = parts.items() if isinstance(parts, dict) else enumerate(parts)
+        return kind, *((name, _form(part)) for name, part in items)
+    shape, n = getattr(space, "shape", None), getattr(space, "n", None)
+    return kind, shape, n, tuple(getattr(space, "nvec", ()))
 
 
 def check_space(space: Any, name: str) -> None:

@@ -54,8 +54,8 @@ class AbstractStreaming(AbstractAgent):
     encoder_size: Size = 0
     """Width of the layer in front of each memory; 0 for none."""
     encoder_credit: Literal["segment", "exact"] = "segment"
-    """What RTRL follows of that layer: the present step, or everything, which keeps the layer's
-    weights once for each unit of the memory, see `zoo.Fronted`."""
+    """What RTRL follows of that layer: the present step, or all that it follows of the memory,
+    which keeps the layer's weights once for each unit of it, see `zoo.Fronted`."""
     head_size: Size = 128
     """Width of the hidden layers behind each memory; 0 for none."""
     head_layers: Size = 1

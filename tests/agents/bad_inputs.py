@@ -158,7 +158,7 @@ COMMANDS = [
     ("analyze {new}", "There is no checkpoint at"),
     ("analyze {torn}", "is truncated"),
     ("analyze {run} --episodes 0 --out {new}.png", "--episodes (=0) must be a"),
-    ("analyze {run} --fraction 2 --out {new}.png", "--fraction (=2.0) must be"),
+    ("analyze {new} --fraction 2 --out {new}.png", "--fraction (=2.0) must be"),
     ("analyze {run} --fraction nan --out {new}.png", "--fraction (=nan) must be"),
     ("analyze {run} --max-steps 0 --out {new}.png", "--max-steps (=0) must be"),
     ("play --out {new}.gif", "a RUN or --env must be given"),

@@ -23,6 +23,7 @@ from agents.acting import (
 )
 from agents.acting.episodes import play
 from agents.acting.values import Recorded
+from agents.analysis import episode_sensitivities
 from agents.networks import actor_critic
 from tests.agents.tasks import Spans, Tape
 from tests.envs.walk import Walk
@@ -497,14 +498,36 @@ def test_a_policy_takes_numbers_of_python_and_numpy():
 # Evaluation
 
 
+def acting(env, params, behavior):
+    spaces = env.observation_space(params), env.action_space(params)
+    return Actor(env, params), Policy(behavior, *spaces)
+
+
+def test_a_policy_of_other_spaces_is_refused():
+    """A table's, or a discrete observation's, would act all the same, without meaning."""
+    env, params = envs.make("gravity")
+    actor, policy = acting(env, params, Counting())
+    other, of_other = acting(*envs.make("RepeatFirstEasy"), Counting())
+    for start in (
+        lambda: evaluate(other, policy, episodes=1, key=KEY),
+        lambda: play(env, params, of_other, print, episodes=1, steps=1, key=KEY),
+        lambda: episode_sensitivities(actor, of_other, episodes=1, key=KEY),
+    ):
+        with pytest.raises(
+            ValueError, match=r"`env` \(=.*\) has another observation_space than .* instead of Disc"
+        ):
+            start()
+    of_actions = Policy(Counting(), policy.observation_space, spaces.Discrete(9))
+    with pytest.raises(ValueError, match=r"another action_space .* instead of Discrete\(9"):
+        evaluate(actor, of_actions, episodes=1, key=KEY)
+
+
 def test_an_evaluation_keeps_what_the_first_episode_came_to():
     """Environments whose episode has ended go on with another: it must not be counted."""
     env = Spans()
-    actor, behavior = Actor(env, env.default_params), Counting()
-    played = jax.jit(
-        lambda key: evaluate(actor, Policy(behavior, None, None), episodes=32, key=key)
-    )(KEY)
-    drawn = actor.reset(behavior, 32, key=jax.random.split(KEY)[0]).observation
+    actor, policy = acting(env, env.default_params, Counting())
+    played = jax.jit(lambda key: evaluate(actor, policy, episodes=32, key=key))(KEY)
+    drawn = actor.reset(policy.behavior, 32, key=jax.random.split(KEY)[0]).observation
     assert len(set(drawn.tolist())) > 4
     np.testing.assert_array_equal(played["lengths"], drawn)
     np.testing.assert_array_equal(played["returns"], drawn)
@@ -513,7 +536,7 @@ def test_an_evaluation_keeps_what_the_first_episode_came_to():
 @pytest.mark.slow
 def test_an_evaluation_ends_at_the_limit_and_draws_if_asked():
     env = Spans()
-    actor, policy = Actor(env, env.default_params), Policy(Counting(), None, None)
+    actor, policy = acting(env, env.default_params, Counting())
     played = evaluate(actor, policy, episodes=16, max_steps=3, key=KEY)
     assert played["lengths"].max() <= 3
     with pytest.raises(ValueError, match=r"`episodes` \(=0\) must be a whole number of at least 1"):
@@ -530,8 +553,7 @@ class Remembers(Counting):
 
 def test_an_evaluation_carries_the_memory_within_an_episode():
     env, params = envs.make("t_maze", length=1)
-    actor = Actor(env, params)
-    policy = Policy(Remembers(), env.observation_space(params), env.action_space(params))
+    actor, policy = acting(env, params, Remembers())
     played = evaluate(actor, policy, episodes=16, key=KEY)
     np.testing.assert_array_equal(played["returns"], 4)
     np.testing.assert_array_equal(played["lengths"], 2)

@@ -9,7 +9,7 @@ from gymnax.environments import spaces
 from matplotlib.image import imread
 
 import zoo
-from agents import DQN, Policy, Tabular, analysis, envs
+from agents import DQN, Policy, StreamingTD, Tabular, analysis, envs
 from agents.acting import Actor, ByPolicy
 from agents.analysis import draw_eigenvalues, draw_sensitivity, draw_traces
 from agents.networks import Inputs, actor_critic
@@ -205,6 +205,7 @@ def test_episodes_are_played_to_their_end(float32):
 
     env, params = envs.make("trace_conditioning")
     actor = Actor(env, params)
+    policy = Policy(policy.behavior, env.observation_space(params), env.action_space(params))
     with pytest.raises(ValueError, match=r"`max_steps` \(=None\) must be given: .* 200,000 steps"):
         analysis.episode_sensitivities(actor, policy, episodes=1, key=key)
     dqn = DQN(env="t_maze", env_options={"length": 2}, memory=zoo.spec("lru", hidden=4))
@@ -215,8 +216,14 @@ def test_episodes_are_played_to_their_end(float32):
     assert all(values.all() for values in episodes)
     table = Tabular(env="gravity")
     of_table = table.policy(table.init(key=key).learner)
-    with pytest.raises(TypeError, match=r"`policy` \(of ByTable\) must be that of an agent with a"):
+    with pytest.raises(
+        TypeError, match=r"`policy` \(of ByTable\) must be one that has the value as"
+    ):
         analysis.episode_sensitivities(table.actor, of_table, episodes=1, key=key)
+    td = StreamingTD(env="t_maze", env_options={"length": 2}, memory=zoo.spec("lru", hidden=4))
+    by_chance = td.policy(jax.jit(td.init)(key=key).learner)
+    episodes = analysis.episode_sensitivities(td.actor, by_chance, episodes=2, max_steps=6, key=key)
+    assert all(values.all() for values in episodes)
 
 
 # Traces

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
-from gymnax.environments import spaces
 from PIL import Image
 
 import agents
@@ -19,7 +19,8 @@ from agents.algorithms import agent_class
 from agents.cli import main
 from agents.cli.main import parse_command
 from agents.cli.options import field_docs, make_agent
-from agents.cli.play import Play, _key
+from agents.cli.play import Play
+from agents.cli.tables import decimals_of, interval
 from agents.cli.train import agent_of
 from agents.cli.words import in_flags, parse_count, parse_seed
 from tests.agents.tasks import SMALL_TRAINING
@@ -173,6 +174,13 @@ def test_compare_takes_any_metric(trained, tmp_path, capsys):
     assert main(words) == 0
     shown = capsys.readouterr().out
     assert "final loss" in shown and "best" not in shown  # the largest loss is not the best
+
+
+def test_small_numbers_keep_three_digits():
+    digits = {0.0: 3, 12.3: 3, -0.1: 3, 0.0999: 4, 3.7e-4: 6, 1e-30: 9, np.nan: 3, np.inf: 3}
+    assert {value: decimals_of(value) for value in digits} == digits
+    assert interval(np.float64([4e-4, 2e-4, 3e-4]), decimals=6) == "0.000300 ± 0.000248"
+    assert interval(np.float64([4e-4, 2e-4]), decimals=5) == "0.00030 (0.00020 and 0.00040)"
 
 
 @pytest.mark.slow
@@ -370,24 +378,6 @@ def test_analyze_draws_and_prints_each_seeds_value_memory(trained, tmp_path, cap
     assert all(1 <= int(length) <= 9 and steps == "9.0" for _, length, steps in rows)
     assert f"figure: {picture}" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_play_compares_the_parts_of_spaces():
-    discrete, box = spaces.Discrete, spaces.Box(-1.0, 1.0, (2,))
-    for kind in (spaces.Tuple, lambda parts: spaces.Dict(dict(zip("abc", parts, strict=False)))):
-        trained, *others = (
-            _key(kind(parts))
-            for parts in (
-                (discrete(4), box),
-                (discrete(2), box),
-                (discrete(4), discrete(4)),
-                (discrete(4), box, box),
-                (box, discrete(4)),
-            )
-        )
-        assert trained == _key(kind((discrete(4), spaces.Box(0.0, 9.0, (2,)))))
-        assert trained not in others
-    assert _key(spaces.Tuple((discrete(4),))) != _key(discrete(4))
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from agents.networks import (
     sparse_recurrent,
 )
 from agents.networks.layers import check_normalized
-from agents.networks.spaces import encode, is_discrete, width
+from agents.networks.spaces import by_content, encode, is_alike, is_discrete, width
 
 
 def test_categorical_against_its_probabilities():
@@ -177,6 +177,21 @@ def test_parts_are_encoded_in_their_order(space, element):
 def test_an_element_of_other_parts_is_named(space, element, message):
     with pytest.raises(ValueError, match=message):
         encode(space, element)
+
+
+def test_spaces_are_alike_by_their_parts():
+    discrete, box = spaces.Discrete, spaces.Box(-1.0, 1.0, (2,))
+    for kind in (spaces.Tuple, lambda parts: spaces.Dict(dict(zip("abc", parts, strict=False)))):
+        one = kind((discrete(4), box))
+        assert is_alike(by_content(one), kind((discrete(4), spaces.Box(0.0, 9.0, (2,)))))
+        for other in (
+            (discrete(2), box),
+            (discrete(4), discrete(4)),
+            (discrete(4), box, box),
+            (box, discrete(4)),
+        ):
+            assert not is_alike(one, kind(other))
+    assert not is_alike(spaces.Tuple((discrete(4),)), discrete(4))
 
 
 def test_unknown_spaces_are_named():

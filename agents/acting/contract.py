@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
 from gymnax.environments.environment import Environment
+from jax.core import Tracer
 from jaxtyping import Array
 
 from agents.envs import MultiDiscrete
@@ -139,9 +140,18 @@ def check_first(env: Environment, params: Any, observation: Any, *, axes: int = 
 
 def check_observation(space: Any, observation: Any) -> None:
     """Raise `ValueError` where an observation does not have the shapes of a space, fractions where
-    it has whole numbers, or what is no real number."""
+    it has whole numbers, what is no real number, or a number that a discrete part does not have,
+    unless it is traced."""
     for place, found, wanted in _misfits(space, observation):
         raise ValueError(f"`observation`{place} (of {found}) must be of {wanted}.")
+    for place, found, counts in _discrete_parts(space, observation):
+        # Another number would be zeros where it is one-hot, and the last row of a table.
+        if not isinstance(found, Tracer):
+            values = np.asarray(found)
+            if not np.all((values >= 0) & (values < np.asarray(counts))):
+                raise ValueError(
+                    f"`observation`{place} (={shown(found)}) must be at least 0 and below {counts}."
+                )
 
 
 def check_one(name: str, value: Any, kinds: Sequence[Any], rule: str) -> None:
@@ -249,6 +259,16 @@ def parts_of(tree: Any) -> dict[Any, Any]:
     if isinstance(tree, dict):
         return dict(tree)
     return dict(enumerate(tree)) if isinstance(tree, tuple | list) else {}
+
+
+def _discrete_parts(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The discrete parts of an element of a space: place, what is there, and count or counts."""
+    if isinstance(space, spaces.Discrete | MultiDiscrete):
+        yield place, element, space.n if isinstance(space, spaces.Discrete) else space.nvec
+    elif not isinstance(space, spaces.Box):
+        given = parts_of(element)
+        for key, part in parts_of(space.spaces).items():
+            yield from _discrete_parts(part, given[key], f"{place}[{key!r}]")
 
 
 def _named(env: Environment) -> str:

@@ -418,6 +418,23 @@ PARTS = spaces.Dict({"at": BOX, "card": spaces.Discrete(3)})
         (BOX, np.array(["a", "b"]), r"`observation` \(of dtype <U1\) must be of real numbers"),
         (BOX, np.array([None, 1.0]), r"`observation` \(of dtype object\) must be of real numbers"),
         (PARTS, {"at": np.zeros(3), "card": 0}, r"`observation`\['at'\] \(of shape \(3,\)\)"),
+        (spaces.Discrete(3), 3, r"`observation` \(=3\) must be at least 0 and below 3\."),
+        (
+            spaces.Discrete(3),
+            np.int8(-1),
+            r"`observation` \(=.*-1.*\) must be at least 0 and below 3",
+        ),
+        (
+            spaces.Discrete(3),
+            jnp.int32(9),
+            r"`observation` \(=.*9.*\) must be at least 0 and below",
+        ),
+        (
+            envs.MultiDiscrete([3, 2]),
+            np.int32([1, 2]),
+            r"`observation` \(=.*\) must be at least 0 and below \(3, 2\)",
+        ),
+        (PARTS, {"at": np.zeros(2), "card": 3}, r"`observation`\['card'\] \(=3\) must be at least"),
     ],
 )
 def test_a_policy_names_an_observation_of_another_space(space, observation, message):

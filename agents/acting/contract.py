@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from agents.envs import MultiDiscrete
 from agents.envs.wrappers.base import unwrapped
+from agents.networks.spaces import parts_of
 from zoo.parts.checks import shown
 
 _STEP = "(observation, state, reward, terminated, truncated, info)"
@@ -252,13 +253,6 @@ def _misfits(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, s
         return
     for key, part in wanted.items():
         yield from _misfits(part, given[key], f"{place}[{key!r}]")
-
-
-def parts_of(tree: Any) -> dict[Any, Any]:
-    """The parts of a tuple, list or dictionary by index or key; an array has none."""
-    if isinstance(tree, dict):
-        return dict(tree)
-    return dict(enumerate(tree)) if isinstance(tree, tuple | list) else {}
 
 
 def _discrete_parts(space: Any, element: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -111,7 +111,8 @@ class Policy(eqx.Module):
         `ValueError` for an observation of other shapes or parts than those of its space, of
         fractions where it has whole numbers, or with a number that a discrete part does not have,
         unless it is traced; `TypeError` for a `state` of another kind or another policy, a `begin`
-        that is not one boolean, a `reward` that is not one real number, and a `key` that is none.
+        that is not one boolean, a `reward` that is not one real number, and a `key` that is not
+        one.
         """
         check_kind(PolicyState, "a PolicyState, as `init_state` returns it", state=state)
         space = self.action_space

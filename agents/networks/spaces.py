@@ -55,6 +55,13 @@ def is_discrete(action_space: Any) -> bool:
     raise TypeError(f"`action_space` (={action_space!r}) must be Discrete, MultiDiscrete or Box.")
 
 
+def parts_of(tree: Any) -> dict[Any, Any]:
+    """The parts of a tuple, list or dictionary by index or key; an array has none."""
+    if isinstance(tree, dict):
+        return dict(tree)
+    return dict(enumerate(tree)) if isinstance(tree, tuple | list) else {}
+
+
 def is_alike(space: Any, other: Any) -> bool:
     """Tell whether a network for the one space is one for the other.
 
@@ -68,8 +75,7 @@ def _form(space: Any) -> tuple[Any, ...]:
     known = spaces.Discrete, spaces.Box, MultiDiscrete, spaces.Tuple, spaces.Dict
     kind = next((kind for kind in known if isinstance(space, kind)), type(space))
     if (parts := getattr(space, "spaces", None)) is not None:
-        items = parts.items() if isinstance(parts, dict) else enumerate(parts)
-        return kind, *((name, _form(part)) for name, part in items)
+        return kind, *((name, _form(part)) for name, part in parts_of(parts).items())
     shape, n = getattr(space, "shape", None), getattr(space, "n", None)
     return kind, shape, n, tuple(getattr(space, "nvec", ()))
 
@@ -98,8 +104,7 @@ def check_space(space: Any, name: str) -> None:
     elif isinstance(parts := getattr(space, "spaces", None), dict | tuple | list):
         if not parts:
             raise ValueError(f"{name} (={type(space).__name__}) must have a part, and has none.")
-        items = parts.items() if isinstance(parts, dict) else enumerate(parts)
-        for key, part in items:
+        for key, part in parts_of(parts).items():
             check_space(part, f"{name}[{key!r}]")
 
 

@@ -21,6 +21,10 @@ os.environ["XLA_FLAGS"] = " ".join(
         if version("jaxlib").startswith(("0.8.", "0.9.", "0.10."))
         else "",
         "--xla_cpu_parallel_codegen_split_count=1",
+        # The first two undo each other's work until neither finds any; the others look after
+        # threads, and after XLA itself. Compiling takes four fifths of the time without the four.
+        "--xla_disable_hlo_passes=while-loop-invariant-code-motion,while-loop-constant-sinking,"
+        "cpu-parallel-task-assigner,hlo-verifier",
         # For what runs on several; everything else is on the first.
         "--xla_force_host_platform_device_count=8",
         # Two workers on two cores: more threads than cores only make them wait for each other.
@@ -37,13 +41,13 @@ import hypothesis
 import jax
 import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
+
+from tests.typed import check_annotations
 
 # Importing the tests makes little that is garbage: see `pytest_collection_finish`.
 gc.disable()
 
-# Before anything imports the packages: every annotated shape and dtype is checked by beartype.
-install_import_hook(["scan", "rtrl", "zoo", "agents"], "beartype.beartype")
+check_annotations(["scan", "rtrl", "zoo", "agents"])  # before anything imports them
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")

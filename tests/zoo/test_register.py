@@ -102,7 +102,7 @@ def test_options_without_annotations_are_checked_by_their_defaults():
     [
         ("gru", Average, r"`name` \(='gru'\) must be free: it is that of <class 'zoo"),
         ("my cell", Average, r"`name` \(='my cell'\) must be a Python identifier"),
-        ("cell_1", 3, "make"),
+        ("cell_1", 3, r"`make` \(=3\) must be a class or a function"),
         ("cell_1", dict, r"`make` \(=<class 'dict'>\) must take .*: no signature found"),
         ("cell_1", lambda hidden, *, key: 0, r"must take `\(inputs, hidden, \*, key"),
         ("cell_1", lambda hidden, inputs, *, key: 0, r"its arguments are \(hidden, inputs, key\)"),
@@ -116,7 +116,7 @@ def test_options_without_annotations_are_checked_by_their_defaults():
         ("cell_1", lambda inputs, hidden, *, a=jnp.zeros, key: 0, r"must be a value of JSON"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_registered_is_named(name, make, message):
+def test_what_cannot_be_registered_is_named(name, make, message, unhooked):
     before = zoo.names()
     with pytest.raises((ValueError, TypeError), match=message):
         zoo.register(name, make)

@@ -36,8 +36,9 @@ class CellCase:
     growth: tuple[float, int] = (1e3, 1)
 
 
-def _with(kind, **options):
-    return lambda inputs, hidden, *, key: kind(inputs, hidden, key=key, **options)
+def _with(kind, least=1, **options):
+    """With `least` units where a test asks for fewer."""
+    return lambda inputs, hidden, *, key: kind(inputs, max(hidden, least), key=key, **options)
 
 
 def _retnet(inputs, hidden, *, key):
@@ -121,10 +122,12 @@ CELLS = (
     CellCase("elman", zoo.Elman, diagonal=False),
     CellCase("elstm", zoo.ELSTM),
     CellCase("felstm", zoo.FeLSTM, diagonal=False),
-    CellCase("ffm", _with(zoo.FFM, traces=3, contexts=2), diagonal=False),
-    CellCase("ffm-hadamard", _with(zoo.FFM, traces=3, contexts=2, hadamard=True), diagonal=False),
+    CellCase("ffm", _with(zoo.FFM, least=2, traces=3, contexts=2), diagonal=False),
+    CellCase(
+        "ffm-hadamard", _with(zoo.FFM, least=2, traces=3, contexts=2, hadamard=True), diagonal=False
+    ),
     CellCase("fwp", _headed("fwp", keys=3), diagonal=False, growth=(1e5, 2)),
-    CellCase("gtrxl", _with(zoo.GTrXL, window=3), diagonal=False, reachable=_finite),
+    CellCase("gtrxl", _with(zoo.GTrXL, least=2, window=3), diagonal=False, reachable=_finite),
     CellCase("indrnn", _with(zoo.IndRNN, activation="tanh")),
     CellCase(
         "linear_attention",
@@ -188,11 +191,11 @@ CELLS = (
     CellCase("tcn", _with(zoo.TCN, blocks=2), diagonal=False, reachable=_finite),
     CellCase(
         "transformer",
-        _with(zoo.Transformer, depth=2, window=3),
+        _with(zoo.Transformer, least=2, depth=2, window=3),
         diagonal=False,
         reachable=_finite,
     ),
-    CellCase("ttt", zoo.TTT, diagonal=False),
+    CellCase("ttt", _with(zoo.TTT, least=2), diagonal=False),
 )
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_sizes, layer_norm, to_complex
+from zoo.parts import Linear, check_normalized, check_sizes, layer_norm, to_complex
 from zoo.registry import register
 
 # As published: the largest double. It sets the fast end of the decays.
@@ -75,7 +75,7 @@ class FFM(AbstractTwoAxisCell):
         """**Arguments:**
 
         - `inputs`: width of `x`.
-        - `hidden`: width of `y`.
+        - `hidden`: width of `y`, at least 2.
         - `traces`, `contexts`: m and c; the state has 2 m c real numbers.
         - `t_e`: the longest time to remember, in steps.
         - `beta`: how much of a trace is left at the end of its duration.
@@ -86,6 +86,7 @@ class FFM(AbstractTwoAxisCell):
           `hadamard`: the ablations above.
         """
         check_sizes(inputs=inputs, hidden=hidden, traces=traces, contexts=contexts)
+        check_normalized(hidden)
         if not 0 < beta < 1:
             raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
         if not t_e > 0:

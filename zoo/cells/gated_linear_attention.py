@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractOuterProductCell
-from zoo.parts import Linear, check_heads, check_sizes, layer_norm, linear_weights
+from zoo.parts import Linear, check_heads, check_normalized, check_sizes, layer_norm, linear_weights
 from zoo.registry import register
 
 _TEMPERATURE = 16
@@ -60,11 +60,7 @@ class GatedLinearAttention(AbstractOuterProductCell):
         """
         check_sizes(inputs=inputs, hidden=hidden, rank=rank)
         check_heads(hidden, heads)
-        if hidden < 2 * heads:
-            raise ValueError(
-                f"`heads` (={heads}) must leave each at least two of `hidden` (={hidden}) values: "
-                "the norm of one value is 0."
-            )
+        check_normalized(hidden, heads)
         keys = hidden // heads // 2 if keys is None else keys
         check_sizes(keys=keys)
         parts = jax.random.split(key, 7)

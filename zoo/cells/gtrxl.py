@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractAttentiveLayer, AbstractAttentiveMemory
-from zoo.parts import Linear, check_heads, check_sizes, linear_weights, sinusoids
+from zoo.parts import Linear, check_heads, check_normalized, check_sizes, linear_weights, sinusoids
 from zoo.registry import register
 
 
@@ -126,13 +126,14 @@ class GTrXL(AbstractAttentiveMemory):
         """**Arguments:**
 
         - `inputs`: width of `x`.
-        - `hidden`: width of every layer and of `y`.
+        - `hidden`: width of every layer and of `y`, at least 2.
         - `depth`: number of layers.
         - `heads`: a divisor of `hidden`.
         - `window`: steps that a layer attends to, the present one among them.
         """
         check_sizes(inputs=inputs, hidden=hidden, depth=depth, heads=heads, window=window)
         check_heads(hidden, heads)
+        check_normalized(hidden)
         keys = jax.random.split(key, depth + 1)
         self.embed = Linear(inputs, hidden, key=keys[0])
         self.layers = tuple(_Layer(hidden, heads, window, k) for k in keys[1:])

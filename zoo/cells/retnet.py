@@ -7,7 +7,15 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_heads, check_sizes, layer_norm, linear_weights, to_complex
+from zoo.parts import (
+    Linear,
+    check_heads,
+    check_normalized,
+    check_sizes,
+    layer_norm,
+    linear_weights,
+    to_complex,
+)
 from zoo.registry import register
 
 
@@ -44,11 +52,7 @@ class RetNet(AbstractTwoAxisCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         check_heads(hidden, heads)
-        if hidden < 2 * heads:
-            raise ValueError(
-                f"`heads` (={heads}) must leave each at least two of `hidden` (={hidden}) values: "
-                "the norm of one value is 0."
-            )
+        check_normalized(hidden, heads)
         values = hidden // heads
         keys = max(1, values // 2)
         parts = jax.random.split(key, 5)

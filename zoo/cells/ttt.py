@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
-from zoo.parts import Linear, check_sizes, layer_norm
+from zoo.parts import Linear, check_normalized, check_sizes, layer_norm
 from zoo.registry import register
 
 Model = tuple[Float[Array, "hidden hidden"], Float[Array, " hidden"]]
@@ -62,11 +62,12 @@ class TTT(AbstractUnstructuredCell):
         """**Arguments:**
 
         - `inputs`: width of `x`.
-        - `hidden`: width of the model and of `y`.
+        - `hidden`: width of the model and of `y`, at least 2.
         - `learning_rate`: η_0, the largest step.
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         """
         check_sizes(inputs=inputs, hidden=hidden)
+        check_normalized(hidden)
         if not learning_rate > 0:
             raise ValueError(f"`learning_rate` (={learning_rate}) must be above 0.")
         keys = jax.random.split(key, 5)

@@ -52,6 +52,18 @@ def check_heads(hidden: int, heads: int) -> None:
         raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
 
 
+def check_normalized(hidden: int, heads: int = 1) -> None:
+    """Raise `ValueError` where each norm would be of one value, which leaves nothing of it."""
+    if hidden >= 2 * heads:
+        return
+    if heads == 1:
+        raise ValueError(f"`hidden` (={hidden}) must be at least 2: the norm of one value is 0.")
+    raise ValueError(
+        f"`heads` (={heads}) must leave each at least two of `hidden` (={hidden}) values: the norm "
+        "of one value is 0."
+    )
+
+
 def keys_of_a_head(inputs: int, hidden: int, keys: int | None, heads: int) -> int:
     """The width of a head's keys, that of its values by default; `ValueError` for wrong sizes."""
     check_sizes(inputs=inputs, hidden=hidden)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Complex, Float
 
 import rtrl
 from zoo.kinds import AbstractTwoAxisCell
-from zoo.parts import Linear, check_normalized, check_sizes, layer_norm, to_complex
+from zoo.parts import Linear, check_norm_width, check_sizes, layer_norm, to_complex
 from zoo.registry import register
 
 # As published: the largest double. It sets the fast end of the decays.
@@ -86,7 +86,7 @@ class FFM(AbstractTwoAxisCell):
           `hadamard`: the ablations above.
         """
         check_sizes(inputs=inputs, hidden=hidden, traces=traces, contexts=contexts)
-        check_normalized(hidden)
+        check_norm_width(hidden)
         if not 0 < beta < 1:
             raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
         if not t_e > 0:

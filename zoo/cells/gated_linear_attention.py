@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractOuterProductCell
-from zoo.parts import Linear, check_heads, check_normalized, check_sizes, layer_norm, linear_weights
+from zoo.parts import Linear, check_heads, check_norm_width, check_sizes, layer_norm, linear_weights
 from zoo.registry import register
 
 _TEMPERATURE = 16
@@ -60,7 +60,7 @@ class GatedLinearAttention(AbstractOuterProductCell):
         """
         check_sizes(inputs=inputs, hidden=hidden, rank=rank)
         check_heads(hidden, heads)
-        check_normalized(hidden, heads)
+        check_norm_width(hidden, heads)
         keys = hidden // heads // 2 if keys is None else keys
         check_sizes(keys=keys)
         parts = jax.random.split(key, 7)

@@ -10,7 +10,7 @@ from zoo.kinds import AbstractTwoAxisCell
 from zoo.parts import (
     Linear,
     check_heads,
-    check_normalized,
+    check_norm_width,
     check_sizes,
     layer_norm,
     linear_weights,
@@ -52,7 +52,7 @@ class RetNet(AbstractTwoAxisCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         check_heads(hidden, heads)
-        check_normalized(hidden, heads)
+        check_norm_width(hidden, heads)
         values = hidden // heads
         keys = max(1, values // 2)
         parts = jax.random.split(key, 5)

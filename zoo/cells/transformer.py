@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from zoo.kinds import AbstractAttentiveLayer, AbstractAttentiveMemory
-from zoo.parts import Linear, check_heads, check_normalized, check_sizes
+from zoo.parts import Linear, check_heads, check_norm_width, check_sizes
 from zoo.registry import register
 
 
@@ -85,7 +85,7 @@ class Transformer(AbstractAttentiveMemory):
         """
         check_sizes(inputs=inputs, hidden=hidden, depth=depth, heads=heads, window=window)
         check_heads(hidden, heads)
-        check_normalized(hidden)
+        check_norm_width(hidden)
         keys = jax.random.split(key, depth + 1)
         self.embed = Linear(inputs, hidden, key=keys[0])
         self.layers = tuple(_Layer(hidden, heads, window, k) for k in keys[1:])

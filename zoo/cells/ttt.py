@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractUnstructuredCell
-from zoo.parts import Linear, check_normalized, check_sizes, layer_norm
+from zoo.parts import Linear, check_norm_width, check_sizes, layer_norm
 from zoo.registry import register
 
 Model = tuple[Float[Array, "hidden hidden"], Float[Array, " hidden"]]
@@ -67,7 +67,7 @@ class TTT(AbstractUnstructuredCell):
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         """
         check_sizes(inputs=inputs, hidden=hidden)
-        check_normalized(hidden)
+        check_norm_width(hidden)
         if not learning_rate > 0:
             raise ValueError(f"`learning_rate` (={learning_rate}) must be above 0.")
         keys = jax.random.split(key, 5)

@@ -5,7 +5,7 @@ from zoo.parts.attention import attention as attention
 from zoo.parts.attention import attention_of_last as attention_of_last
 from zoo.parts.checks import check_counts as check_counts
 from zoo.parts.checks import check_heads as check_heads
-from zoo.parts.checks import check_normalized as check_normalized
+from zoo.parts.checks import check_norm_width as check_norm_width
 from zoo.parts.checks import check_sizes as check_sizes
 from zoo.parts.checks import keys_of_a_head as keys_of_a_head
 from zoo.parts.delta_rule import overwritten as overwritten
@@ -44,7 +44,7 @@ __all__ = [
     "attention_of_last",
     "check_counts",
     "check_heads",
-    "check_normalized",
+    "check_norm_width",
     "check_sizes",
     "decayed",
     "decaying_maximum",

@@ -52,7 +52,7 @@ def check_heads(hidden: int, heads: int) -> None:
         raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
 
 
-def check_normalized(hidden: int, heads: int = 1) -> None:
+def check_norm_width(hidden: int, heads: int = 1) -> None:
     """Raise `ValueError` where each norm would be of one value, which leaves nothing of it."""
     if hidden >= 2 * heads:
         return

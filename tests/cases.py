@@ -23,6 +23,7 @@ class CellCase:
     - `present`: parameters in front of the recurrence of a composed memory. In the RTRL forms they
       learn from the present segment; every other parameter has the gradient of the whole past.
     - `variant`: another row's class with other coefficients, for the tests of those only.
+    - `fewest`: how many units it has at least.
     - `growth`: `(c, p)`: outputs stay below `c (1 + scale)^p` for inputs of a scale.
     - `reachable`: makes a state of random numbers one that the recurrence can be in.
     """
@@ -33,16 +34,15 @@ class CellCase:
     present: tuple[str, ...] = ()
     variant: bool = False
     reachable: Callable[[Any], Any] = lambda state: state
+    fewest: int = 1
     growth: tuple[float, int] = (1e3, 1)
 
 
-def _with(kind, least=1, **options):
-    """With `least` units where a test asks for fewer."""
-    return lambda inputs, hidden, *, key: kind(inputs, max(hidden, least), key=key, **options)
+def _with(kind, **options):
+    return lambda inputs, hidden, *, key: kind(inputs, hidden, key=key, **options)
 
 
 def _retnet(inputs, hidden, *, key):
-    hidden = max(hidden, 2)  # a head needs as many
     return zoo.RetNet(inputs, hidden, heads=2 if hidden % 4 == 0 else 1, key=key)
 
 
@@ -122,12 +122,10 @@ CELLS = (
     CellCase("elman", zoo.Elman, diagonal=False),
     CellCase("elstm", zoo.ELSTM),
     CellCase("felstm", zoo.FeLSTM, diagonal=False),
-    CellCase("ffm", _with(zoo.FFM, least=2, traces=3, contexts=2), diagonal=False),
-    CellCase(
-        "ffm-hadamard", _with(zoo.FFM, least=2, traces=3, contexts=2, hadamard=True), diagonal=False
-    ),
+    CellCase("ffm", _with(zoo.FFM, traces=3, contexts=2), diagonal=False, fewest=2),
+    CellCase("ffm-hadamard", _with(zoo.FFM, traces=3, contexts=2, hadamard=True), diagonal=False),
     CellCase("fwp", _headed("fwp", keys=3), diagonal=False, growth=(1e5, 2)),
-    CellCase("gtrxl", _with(zoo.GTrXL, least=2, window=3), diagonal=False, reachable=_finite),
+    CellCase("gtrxl", _with(zoo.GTrXL, window=3), diagonal=False, reachable=_finite),
     CellCase("indrnn", _with(zoo.IndRNN, activation="tanh")),
     CellCase(
         "linear_attention",
@@ -163,7 +161,7 @@ CELLS = (
     CellCase(
         "gated_linear_attention",
         lambda inputs, hidden, *, key: zoo.GatedLinearAttention(
-            inputs, max(hidden, 2), heads=2 if hidden % 4 == 0 else 1, keys=3, rank=2, key=key
+            inputs, hidden, heads=2 if hidden % 4 == 0 else 1, keys=3, rank=2, key=key
         ),
         diagonal=False,
     ),
@@ -191,11 +189,12 @@ CELLS = (
     CellCase("tcn", _with(zoo.TCN, blocks=2), diagonal=False, reachable=_finite),
     CellCase(
         "transformer",
-        _with(zoo.Transformer, least=2, depth=2, window=3),
+        _with(zoo.Transformer, depth=2, window=3),
         diagonal=False,
+        fewest=2,
         reachable=_finite,
     ),
-    CellCase("ttt", _with(zoo.TTT, least=2), diagonal=False),
+    CellCase("ttt", zoo.TTT, diagonal=False),
 )
 
 

@@ -56,8 +56,8 @@ def test_segments(case, seed, begin, lengths):
 
 @for_each(KINDS, quick=FEWER)
 @given(seed=forms.seeds, begin=forms.borders(1))
-def test_one_step_and_one_unit(case, seed, begin):
-    memory, carry, xs, weights = forms.problem(case, seed, time=1, inputs=1, hidden=1)
+def test_one_step_and_the_fewest_units(case, seed, begin):
+    memory, carry, xs, weights = forms.problem(case, seed, time=1, inputs=1, hidden=case.fewest)
     (states, ys), (exact, _, d_xs) = forms.reference(
         memory, carry[0], xs, begin, weights, forms.no_cuts(1)
     )

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from zoo.parts import layer_norm
+from zoo.parts import check_norm_width, layer_norm
 
 
 def relu(x: Array) -> Array:
@@ -106,13 +106,7 @@ def check_normalized(encoder_size: int, head_size: int, head_layers: int = 1) ->
     - `encoder_size`, `head_size`, `head_layers`: widths of the layers in front of a memory and
       behind it, and number of those behind it; 0 for none.
     """
-    widths = {"encoder_size": encoder_size, "head_size": head_size if head_layers else 0}
-    for name, width in widths.items():
-        if width == 1:
-            raise ValueError(
-                f"`{name}` (=1) must be at least 2 where layers are normalized: of one number 0 "
-                "is left."
-            )
+    check_norm_width(encoder_size=encoder_size, head_size=head_size if head_layers else 0)
 
 
 class Layers(eqx.Module):

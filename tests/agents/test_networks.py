@@ -336,9 +336,7 @@ def test_bad_widths_are_named():
 def test_normalized_layers_of_one_number_are_refused():
     """Nothing of the input would go through; without the norm, or where there are none, it does."""
     for sizes in ((1, 0, 1), (4, 1, 2)):
-        with pytest.raises(
-            ValueError, match=r"_size` \(=1\) must be at least 2 where layers are no"
-        ):
+        with pytest.raises(ValueError, match=r"_size` \(=1\) must be at least 2: the norm of one"):
             check_normalized(*sizes)
     check_normalized(0, 1, 0)
     spaces_of = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)

@@ -86,7 +86,7 @@ class FFM(AbstractTwoAxisCell):
           `hadamard`: the ablations above.
         """
         check_sizes(inputs=inputs, hidden=hidden, traces=traces, contexts=contexts)
-        check_norm_width(hidden)
+        check_norm_width(hidden=hidden)
         if not 0 < beta < 1:
             raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
         if not t_e > 0:

@@ -60,7 +60,7 @@ class GatedLinearAttention(AbstractOuterProductCell):
         """
         check_sizes(inputs=inputs, hidden=hidden, rank=rank)
         check_heads(hidden, heads)
-        check_norm_width(hidden, heads)
+        check_norm_width(heads=heads, hidden=hidden)
         keys = hidden // heads // 2 if keys is None else keys
         check_sizes(keys=keys)
         parts = jax.random.split(key, 7)

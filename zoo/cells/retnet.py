@@ -52,7 +52,7 @@ class RetNet(AbstractTwoAxisCell):
         """
         check_sizes(inputs=inputs, hidden=hidden)
         check_heads(hidden, heads)
-        check_norm_width(hidden, heads)
+        check_norm_width(heads=heads, hidden=hidden)
         values = hidden // heads
         keys = max(1, values // 2)
         parts = jax.random.split(key, 5)

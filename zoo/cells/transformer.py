@@ -85,7 +85,7 @@ class Transformer(AbstractAttentiveMemory):
         """
         check_sizes(inputs=inputs, hidden=hidden, depth=depth, heads=heads, window=window)
         check_heads(hidden, heads)
-        check_norm_width(hidden)
+        check_norm_width(hidden=hidden)
         keys = jax.random.split(key, depth + 1)
         self.embed = Linear(inputs, hidden, key=keys[0])
         self.layers = tuple(_Layer(hidden, heads, window, k) for k in keys[1:])

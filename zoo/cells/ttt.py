@@ -67,7 +67,7 @@ class TTT(AbstractUnstructuredCell):
         - `sensitivity`: what RTRL follows; see `zoo.AbstractUnstructuredCell`.
         """
         check_sizes(inputs=inputs, hidden=hidden)
-        check_norm_width(hidden)
+        check_norm_width(hidden=hidden)
         if not learning_rate > 0:
             raise ValueError(f"`learning_rate` (={learning_rate}) must be above 0.")
         keys = jax.random.split(key, 5)

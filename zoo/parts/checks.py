@@ -52,16 +52,22 @@ def check_heads(hidden: int, heads: int) -> None:
         raise ValueError(f"`heads` (={heads}) must divide `hidden` (={hidden}).")
 
 
-def check_norm_width(hidden: int, heads: int = 1) -> None:
-    """Raise `ValueError` where each norm would be of one value, which leaves nothing of it."""
-    if hidden >= 2 * heads:
-        return
-    if heads == 1:
-        raise ValueError(f"`hidden` (={hidden}) must be at least 2: the norm of one value is 0.")
-    raise ValueError(
-        f"`heads` (={heads}) must leave each at least two of `hidden` (={hidden}) values: the norm "
-        "of one value is 0."
-    )
+def check_norm_width(*, heads: int = 1, **widths: int) -> None:
+    """Raise `ValueError` where each norm would be of one value, which leaves nothing of it.
+
+    **Arguments:**
+
+    - `heads`: how many norms share each width.
+    - `widths`: by the names of the settings; 0 for no layer.
+    """
+    for name, width in widths.items():
+        if heads == 1 and width == 1:
+            raise ValueError(f"`{name}` (=1) must be at least 2: the norm of one value is 0.")
+        if 0 < width < 2 * heads:
+            raise ValueError(
+                f"`heads` (={heads}) must leave each at least two of `{name}` (={width}) values: "
+                "the norm of one value is 0."
+            )
 
 
 def keys_of_a_head(inputs: int, hidden: int, keys: int | None, heads: int) -> int:

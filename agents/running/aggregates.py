@@ -120,6 +120,7 @@ def bootstrap(
     samples: Count = 2000,
     confidence: Fraction = CONFIDENCE,
     seed: Seed = 0,
+    vectorized: bool = False,
 ) -> tuple[Any, Any, Any]:
     """Compute an aggregate with its stratified bootstrap interval.
 
@@ -134,6 +135,8 @@ def bootstrap(
     - `samples`: how often runs are drawn.
     - `confidence`: the share of samples inside the interval.
     - `seed`: of the drawing, so that the same scores have the same interval.
+    - `vectorized`: whether `aggregate` is of the last two axes and takes any number in front of
+      them, as `np.mean(scores, axis=(-2, -1))`: all samples are then one call.
 
     **Returns:**
 
@@ -163,7 +166,10 @@ def bootstrap(
         np.take_along_axis(x[None], part.reshape(samples, *x.shape), axis=1)
         for x, part in zip(arrays, np.split(rows, borders, axis=1), strict=True)
     ]
-    values = [aggregate(*sample) for sample in zip(*drawn, strict=True)]
+    if vectorized:
+        values = aggregate(*drawn)
+    else:
+        values = [aggregate(*sample) for sample in zip(*drawn, strict=True)]
     tail = 50 * (1 - confidence)
     ends = np.percentile(values, [tail, 100 - tail], axis=0)
     low, high = ends.tolist() if ends.ndim == 1 else ends

@@ -108,6 +108,14 @@ def test_the_interval_of_a_mean_is_as_wide_as_its_error_and_of_each_task_apart()
     assert (value, low, high) == bootstrap(mean, scores, samples=4000)
 
 
+def test_all_samples_at_once_have_the_interval_of_one_after_the_other():
+    other = SCORES[::2] ** 2
+    alone = bootstrap(lambda a, b: mean(a) - mean(b), SCORES, other)
+    of_tables = lambda x: np.mean(x, axis=(-2, -1))  # noqa: E731
+    several = bootstrap(lambda a, b: of_tables(a) - of_tables(b), SCORES, other, vectorized=True)
+    np.testing.assert_allclose(several, alone, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("scores", "rule"),
     [(np.ones(3), "must be"), (np.ones((0, 2)), "must be"), (np.full((2, 2), np.nan), "finite")],

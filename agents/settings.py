@@ -5,6 +5,7 @@ import functools
 import inspect
 import types
 import typing
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
@@ -16,6 +17,21 @@ import zoo
 from agents.envs import describe
 from zoo.annotations import annotations_of, fit_fields
 from zoo.parts.checks import did_you_mean, shown
+
+
+def warn_unused(settings: Any, where: str, *names: str) -> None:
+    """Warn of settings that somebody has set and that have no effect.
+
+    **Arguments:**
+
+    - `settings`: a dataclass.
+    - `where`: the settings beside which they have none.
+    - `names`: fields, which at their default are let be.
+    """
+    defaults = {f.name: f.default for f in dataclasses.fields(settings)}
+    for name in names:
+        if (value := getattr(settings, name)) != defaults[name]:
+            warnings.warn(f"`{name}` (={value!r}) has no effect with {where}.", stacklevel=2)
 
 
 def to_plain(settings: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from agents.mapped import side_by_side
 from agents.networks import Inputs, Recurrent, ValueHead, sparse_recurrent
 from agents.networks.layers import check_normalized
 from agents.networks.spaces import check_vectors, is_bounded, is_discrete
+from agents.settings import warn_unused
 from scan.associative import match_rank
 from zoo.annotations import Count, Positive, Share, Size, fitted
 
@@ -151,6 +152,8 @@ class StreamingTD(AbstractAgent):
         check_online(self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_normalized(self.encoder_size, self.head_size)
+        if self.optimizer == "adam":
+            warn_unused(self, "`optimizer='adam'`", "kappa")
         fitted("discount_factor", self.discount_factor, Share, of=self.env_name)
         action_space = self.spaces[1]
         check_vectors(action_space, self.env_name)

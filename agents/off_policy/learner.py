@@ -21,6 +21,7 @@ from agents.learning.tape import Sample, Tape, sample_episodes, sample_segments
 from agents.mapped import for_all, mapped, side_by_side
 from agents.networks import Inputs
 from agents.networks.layers import check_normalized
+from agents.settings import warn_unused
 from zoo.annotations import Count, Positive, Share, Size
 
 
@@ -121,15 +122,13 @@ class AbstractOffPolicy(AbstractAgent):
                 f"{2 * (longest + 1) * self.num_envs:,} steps on one always stays.",
                 stacklevel=2,
             )
-        if self.sampling == "tape" and self.batch_steps % self.tapes:
+        parts, other = ("tapes", "segment") if self.sampling == "tape" else ("segment", "tapes")
+        if self.batch_steps % (count := getattr(self, parts)):
             raise ValueError(
-                f"`batch_steps` (={self.batch_steps}) must be divisible by `tapes` (={self.tapes})."
+                f"`batch_steps` (={self.batch_steps}) must be divisible by `{parts}` (={count})."
             )
-        if self.sampling != "tape" and self.batch_steps % self.segment:
-            raise ValueError(
-                f"`batch_steps` (={self.batch_steps}) must be divisible by `segment` "
-                f"(={self.segment})."
-            )
+        unused = (other,) if self.sampling == "burn_in" else (other, "burn_in")
+        warn_unused(self, f"`sampling={self.sampling!r}`", *unused)
         if self.layer_norm:
             check_normalized(self.encoder_size, self.head_size, self.head_layers)
         self._check_own()

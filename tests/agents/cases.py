@@ -155,7 +155,11 @@ def _pqn_solver(gradient):
 
 def _dqn(name, sampling, first=False):
     sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 1024, "warm_up": 64}
-    sample = {"batch_steps": 32, "segment": 4, "burn_in": 2}
+    sample = {
+        "batch_steps": 32,
+        **({"segment": 4} if sampling != "tape" else {}),
+        **({"burn_in": 2} if sampling == "burn_in" else {}),
+    }
     widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
     agent = agents.DQN(
         **_TASK, **sizes, **sample, **widths, memory=zoo.spec("rtu", hidden=5), sampling=sampling
@@ -181,8 +185,6 @@ def _dqn_solver():
         rollout_length=16,
         updates=4,
         batch_steps=128,
-        segment=8,
-        burn_in=4,
         warm_up=1000,
         epsilon=0.5,
         epsilon_steps=10_000,
@@ -197,7 +199,7 @@ def _dqn_solver():
 def _actor_critic(kind, sampling):
     task = {**_TASK, "env": STEERED}
     sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 1024, "warm_up": 64}
-    sample = {"batch_steps": 32, "segment": 4}
+    sample = {"batch_steps": 32, **({"segment": 4} if sampling == "zero" else {})}
     widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
     numbers, name = sizes | sample | widths, kind.__name__.lower()
     with steered_t_maze_has_a_name():

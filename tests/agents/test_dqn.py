@@ -24,18 +24,22 @@ SMALL = {
     "replay_steps": 64,
     "warm_up": 32,
     "batch_steps": 36,
-    "segment": 3,
-    "burn_in": 2,
     "encoder_size": 5,
     "head_size": 6,
     "previous_action": True,
     "previous_reward": True,
 }
-SAMPLINGS = ["tape", "zero", "stored", "burn_in"]
+SAMPLINGS = {
+    "tape": {},
+    "zero": {"segment": 3},
+    "stored": {"segment": 3},
+    "burn_in": {"segment": 3, "burn_in": 2},
+}
 
 
-def small(**options):
-    return agents.DQN(**({"memory": zoo.spec("gru", hidden=4)} | TASK | SMALL | options))
+def small(sampling="tape", **options):
+    drawn = {"sampling": sampling, **SAMPLINGS[sampling]}
+    return agents.DQN(**({"memory": zoo.spec("gru", hidden=4)} | TASK | SMALL | drawn | options))
 
 
 @cache
@@ -86,7 +90,7 @@ def targets_by_hand(values, target, rows, mask, discount):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "sampling", ["tape", *(pytest.param(s, marks=pytest.mark.slow) for s in SAMPLINGS[1:])]
+    "sampling", ["tape", *(pytest.param(s, marks=pytest.mark.slow) for s in list(SAMPLINGS)[1:])]
 )
 def test_the_loss_and_its_gradient_are_those_of_a_loop(sampling):
     dqn = small(sampling=sampling)
@@ -211,7 +215,7 @@ def test_a_dueling_head_has_the_mean_of_its_values_from_the_state():
         ({"tapes": 5}, r"`batch_steps` \(=36\) must be divisible by `tapes` \(=5\)"),
         ({"updates": 0}, r"`updates` \(=0\) must be a whole number of at least 1"),
         ({"epsilon": 1.5}, r"`epsilon` \(=1.5\) must be in \[0, 1\]"),
-        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2 where layers are normalized"),
+        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2: the norm of one value is 0"),
         ({"target_kept": 2.0}, r"`target_kept` \(=2.0\) must be in \[0, 1\]"),
         (
             {"env": "PositionOnlyPendulumEasy", "env_options": {}, "replay_steps": 1000},
@@ -256,3 +260,20 @@ def test_a_replay_without_room_for_an_episode_is_told():
     with pytest.warns(UserWarning, match=r"keep 311 steps .* of 155: .* From 624 steps on one al"):
         small(env="RepeatPreviousHard", env_options={}, replay_steps=623)
     small(env="RepeatPreviousHard", env_options={}, replay_steps=624)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"segment": 7}, r"`segment` \(=7\) has no effect with `sampling='tape'`"),
+        ({"burn_in": 7}, r"`burn_in` \(=7\) has no effect with `sampling='tape'`"),
+        ({"sampling": "zero", "tapes": 4}, r"`tapes` \(=4\) has no effect with `sampling='zero'`"),
+        (
+            {"sampling": "stored", "burn_in": 7},
+            r"`burn_in` \(=7\) has no effect with `sampling='st",
+        ),
+    ],
+)
+def test_what_another_way_of_drawing_would_need_is_told(options, told):
+    with pytest.warns(UserWarning, match=told):
+        small(**options)

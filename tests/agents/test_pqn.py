@@ -126,7 +126,7 @@ def test_the_three_gradients_are_one_from_the_beginning_of_an_episode():
     ("options", "message"),
     [
         ({"minibatches": 3}, r"`minibatches` \(=3\) must divide the number of segments \(=4"),
-        ({"encoder_size": 1}, r"`encoder_size` \(=1\) must be at least 2 where layers are norma"),
+        ({"encoder_size": 1}, r"`encoder_size` \(=1\) must be at least 2: the norm of one value"),
         ({"trace_decay": 1.5}, r"`trace_decay` \(=1.5\) must be in \[0, 1\]"),
         ({"epsilon_steps": 0}, r"`epsilon_steps` \(=0\) must be a whole number of at least 1"),
         ({"anneal_steps": 0}, r"`anneal_steps` \(=0\) must be a whole number of at least 1, or"),

@@ -147,7 +147,7 @@ def test_sparse_weights_have_their_share_of_zeros_in_every_row():
         ({"sparsity": 1.5}, r"`sparsity` \(=1\.5\) must be in \[0, 1\]"),
         ({"actor_kappa": 0.0}, r"`actor_kappa` \(=0\.0\) must be above 0"),
         ({"entropy_coefficient": -1.0}, r"`entropy_coefficient` \(=-1\.0\) must be at least 0"),
-        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2 where layers are normalized"),
+        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2: the norm of one value is 0"),
         ({"head_layers": -1}, r"`head_layers` \(=-1\)"),
         ({"env": Square(4)}, r"`env` \(=Square\) must have actions of one axis"),
         ({"gradient": agents.RTRL(refresh="epoch")}, r"`gradient` .* must have refresh='never'"),

@@ -166,7 +166,7 @@ def test_traces_accumulate_and_are_cut_where_an_episode_ends():
         ({"num_envs": 0}, r"`num_envs` \(=0\)"),
         ({"trace_decay": 1.1}, r"`trace_decay` \(=1\.1\) must be in \[0, 1\]"),
         ({"discount": -1.0}, r"`discount` \(=-1\.0\) must be in \[0, 1\], or None"),
-        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2 where layers are normalized"),
+        ({"head_size": 1}, r"`head_size` \(=1\) must be at least 2: the norm of one value is 0"),
         ({"kappa": 0.0}, r"`kappa` \(=0\.0\) must be above 0"),
     ],
 )
@@ -186,6 +186,11 @@ def test_bad_settings_are_named(options, message):
 def test_names_in_place_of_choices_are_refused(unhooked, name, value, error, message):
     with pytest.raises(error, match=message):
         agent(Tape(), **{name: value})
+
+
+def test_a_setting_of_obgd_is_told_where_adam_learns():
+    with pytest.warns(UserWarning, match=r"`kappa` \(=5.0\) has no effect with `optimizer='adam'`"):
+        agents.StreamingTD(env="trace_conditioning", memory=zoo.spec("mlp", hidden=2), kappa=5.0)
 
 
 def test_the_discount_is_the_environments_own_where_none_is_given():

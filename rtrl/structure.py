@@ -190,9 +190,12 @@ def init(
 
     **Raises:**
 
-    `ValueError` where `update` returns no such state, and `TypeError` where it returns
-    floating-point numbers in the place of whole ones, which would have no sensitivity.
+    `ValueError` where `update` returns no such state; `TypeError` where it returns floating-point
+    numbers in the place of whole ones, which would have no sensitivity, and for what is no
+    structure.
     """
+    if not isinstance(structure, AbstractStructure):
+        raise TypeError(f"`structure` (={shown(structure)}) must be one, such as rtrl.Diagonal().")
     state = jax.tree.map(jnp.asarray, state)
 
     def checked(*arguments):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from scan._checks import check_arrays, check_initial, check_recurrence
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
-from scan.counts import check_counts
+from scan.counts import check_counts, shown
 from scan.linear import linear
 from scan.nonlinear import nonlinear, solution, states_before
 from scan.programs import as_program
@@ -94,8 +95,10 @@ def newton(
     (2024); *Towards Scalable and Stable Parallelization of Nonlinear RNNs*, Gonzalez et al. (2024).
     """
     state, begin = check_recurrence(state, xs, begin, initial, coupling)
-    if not 0 <= damping < 1:
-        raise ValueError(f"`damping` (={damping}) must be at least 0 and below 1.")
+    if not (isinstance(damping, Real) and 0 <= damping < 1):
+        raise ValueError(
+            f"`damping` (={shown(damping)}) must be a number of at least 0 and below 1."
+        )
     check_counts(1, max_iterations=max_iterations)
     check_arrays("parameters", parameters)
     if initial is not None:
@@ -107,8 +110,8 @@ def newton(
         numbers = jnp.finfo(jnp.result_type(*jax.tree.leaves(state)))
         # Of the few digits of half precision a hundred units are nearly all.
         tolerance = (100 if numbers.bits > 16 else 2) * float(numbers.eps)
-    if not tolerance >= 0:
-        raise ValueError(f"`tolerance` (={tolerance}) must be at least 0.")
+    if not (isinstance(tolerance, Real) and tolerance >= 0):
+        raise ValueError(f"`tolerance` (={shown(tolerance)}) must be a number of at least 0.")
     options = _Options(coupling, tolerance, max_iterations, damping)
     xs = jax.tree.map(jnp.asarray, xs)
     initial = jax.tree.map(jnp.zeros_like, state) if initial is None else initial

@@ -121,8 +121,8 @@ def critic_loss_by_hand(learner, rows, mask, wanted):
 @pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["tape", "zero"])
 def test_sac_learns_towards_the_soft_value_of_the_next_step(sampling):
-    drawn = {"segment": 6} if sampling == "zero" else {}
-    sac = small(agents.SAC, sampling=sampling, **drawn)
+    options = {"segment": 6} if sampling == "zero" else {}
+    sac = small(agents.SAC, sampling=sampling, **options)
     learner, sample = drawn(sac)
     rows, mask, key = sample.rows, np.asarray(sample.mask), jax.random.key(7)
     assert mask.sum() == 12

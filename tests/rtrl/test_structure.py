@@ -38,6 +38,12 @@ def test_a_sensitivity_is_as_precise_as_the_state(structure):
     np.testing.assert_allclose(tangent_after_many_steps(parameters), exact, rtol=2e-3)
 
 
+@pytest.mark.parametrize("structure", [rtrl.Diagonal, "diagonal", None])
+def test_what_is_no_structure_is_named(structure, unhooked):
+    with pytest.raises(TypeError, match=r"`structure` \(=.*\) must be one, such as rtrl\.Diagonal"):
+        rtrl.init(structure, lambda p, h, x: p * h, jnp.ones(3), jnp.ones(3), jnp.ones(3))
+
+
 @pytest.mark.parametrize("structure", [rtrl.Dense(), rtrl.Diagonal()], ids=repr)
 def test_a_state_of_whole_numbers_that_become_others_is_refused(structure):
     parameters = {"a": jnp.ones(3), "w": jnp.ones(3)}

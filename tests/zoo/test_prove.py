@@ -194,6 +194,16 @@ def test_only_a_refusal_in_words_is_one(message, refused, float32):
     assert check.passed == refused and (refused or message in check.rule)
 
 
+def test_an_array_without_a_dtype_of_its_own_is_said_to_be_one(float32):
+    class FromNumber(zoo.ELSTM):
+        def init_state(self):
+            return jnp.full(self.hidden, -1.0)
+
+    (check,) = promises.dtypes(FromNumber(3, 4, key=KEY), jnp.float32)
+    assert not check.passed and "(weakly typed)" in check.where
+    assert "an array has no dtype of its own: give it one" in check.rule
+
+
 class Dropping(zoo.AbstractDiagonalCell):
     """With a typed key in its state, and an average of ones by which another is divided."""
 

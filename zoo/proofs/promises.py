@@ -260,6 +260,8 @@ def kept_dtypes(dtype: Any, changes: list[str]) -> Check:
     """The check that nothing is in `changes`: what each form changes of its carry."""
     what = f"{jnp.dtype(dtype).name}: forms that change a dtype"
     rule = "what comes out is of the dtype that went in: a second call compiles nothing new"
+    if any("weakly typed" in change for change in changes):
+        rule += ". Made of a number of Python, an array has no dtype of its own: give it one"
     return Check("dtypes", what, float(len(changes)), changes[0] if changes else "", 0.0, rule)
 
 

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from gymnax.environments.environment import Environment
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from agents.acting import Actor, Policy
 from agents.envs import resolve
@@ -46,14 +46,16 @@ class Report(eqx.Module):
 
     **Attributes:**
 
-    - `metrics`: measured in every iteration; training stops where one is not finite.
+    - `metrics`: measured in every iteration that learns; training stops where one is not finite.
     - `diagnostics`: measured now and then; NaN where they were not.
     - `episodes`: of the episodes that ended, see `agents.acting.episode_statistics`.
+    - `learned`: whether there was something to learn from, without which metrics are NaN.
     """
 
     metrics: Metrics
     diagnostics: Metrics
     episodes: Metrics
+    learned: Bool[Array, ""] = eqx.field(default=True, converter=jnp.asarray)
 
     def scalars(self) -> dict[str, Any]:
         """Return all of them."""

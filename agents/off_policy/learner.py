@@ -215,7 +215,7 @@ class AbstractOffPolicy(AbstractAgent):
 
         **Returns:**
 
-        `(state, report)`; until there is something to learn from, its metrics are 0.
+        `(state, report)`.
         """
         key, act_key, learn_key = jax.random.split(state.key, 3)
         behavior = self._exploring(state.learner, self.steps_before(state.iteration))
@@ -227,10 +227,10 @@ class AbstractOffPolicy(AbstractAgent):
             key=act_key,
         )
         tapes = self._extended(state.replay, rollout, memories)
-        learner, metrics = self._updated(state.learner, tapes, state.iteration, learn_key)
+        learner, metrics, learned = self._updated(state.learner, tapes, state.iteration, learn_key)
         return (
             AgentState(learner, acting, tapes, state.iteration + 1, key),
-            Report(metrics, {}, episode_statistics(rollout)),
+            Report(metrics, {}, episode_statistics(rollout), learned),
         )
 
     def _extended(self, tapes: Tape, rollout: Transition, memories: PyTree) -> Tape:
@@ -250,7 +250,7 @@ class AbstractOffPolicy(AbstractAgent):
 
     def _updated(
         self, learner: Any, tapes: Tape, iteration: Array, key: Array
-    ) -> tuple[Any, Metrics]:
+    ) -> tuple[Any, Metrics, Bool[Array, ""]]:
         def learn(learner: Any, key: Array) -> tuple[Any, Metrics]:
             sample_key, learn_key = jax.random.split(key)
             return self._learned(learner, self._drawn(tapes, sample_key), learn_key)
@@ -261,17 +261,18 @@ class AbstractOffPolicy(AbstractAgent):
 
         def wait(learner: Any) -> tuple[Any, Metrics]:
             _, metrics = jax.eval_shape(learn_all, learner)
-            return learner, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), metrics)
+            return learner, jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan, x.dtype), metrics)
 
         def learn_of_episodes(learner: Any) -> tuple[Any, Metrics]:
             # A choice, because seeds side by side share conditions, and none may learn because
             # another has something to learn from.
-            is_there = jnp.sum(tapes.episodes) > 0
             choose = lambda new, old: jnp.where(is_there, new, old)  # noqa: E731
             return jax.tree.map(choose, learn_all(learner), wait(learner))
 
-        done = self.steps_before(iteration) + self.steps_per_iteration
-        return jax.lax.cond(for_all(done >= self.warm_up), learn_of_episodes, wait, learner)
+        is_there = jnp.sum(tapes.episodes) > 0
+        warm = self.steps_before(iteration) + self.steps_per_iteration >= self.warm_up
+        learner, metrics = jax.lax.cond(for_all(warm), learn_of_episodes, wait, learner)
+        return learner, metrics, warm & is_there
 
     def _drawn(self, tapes: Tape, key: Array) -> Sample:
         if self.sampling == "tape":

@@ -12,7 +12,7 @@ from agents.running.checkpoint import versions
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
 from agents.running.folder import CHECKPOINT
 from agents.running.processes import Agreement, fetch, writes
-from agents.running.programs import Programs
+from agents.running.programs import EVALUATED, Programs
 from agents.running.progress import Show
 from agents.running.records import NoRecords, Records
 from agents.running.saving import AbstractSaver
@@ -40,7 +40,7 @@ class Loop:
         self.tracking, self.saver = tracking, saver
         self.total, self.checkpoint_every = total, checkpoint_every
         self.resumable = resumable
-        self.pending: tuple[int, dict] | None = None
+        self.pending: tuple[int, dict, Any] | None = None
 
     def run(self, state: Any, start: int, *, resume: bool, show: Show, drop_scalars: bool) -> Any:
         """Go on from a state until the end, and return the last one.
@@ -125,7 +125,7 @@ class Loop:
             if self._is_evaluated(iteration):
                 metrics = metrics | self.programs.evaluate(state, iteration)
             if self._is_logged(iteration):
-                self.pending = (iteration, metrics)
+                self.pending = (iteration, metrics, report.learned)
             asked = asked_for()
             if last or asked is not None or iteration % self.checkpoint_every == 0:
                 self._flush()
@@ -146,15 +146,17 @@ class Loop:
     def _flush(self) -> None:
         if self.pending is None:
             return
-        iteration, metrics = self.pending
-        metrics, self.pending = fetch(metrics), None
+        iteration, *told = self.pending
+        (metrics, learned), self.pending = fetch(told), None
         self.records.write(iteration, iteration * self.programs.steps_per_iteration, metrics)
-        self._check_metrics(iteration, metrics)
+        self._check_metrics(iteration, metrics, learned)
 
-    def _check_metrics(self, iteration: int, metrics: Mapping[str, np.ndarray]) -> None:
-        checked = {name: x for name, x in metrics.items() if name in self.programs.checked}
+    def _check_metrics(
+        self, iteration: int, metrics: Mapping[str, np.ndarray], learned: np.ndarray
+    ) -> None:
         for seed in range(self.programs.seeds):
-            values = {name: x[seed] for name, x in checked.items()}
+            names = self.programs.checked if learned[seed] else EVALUATED
+            values = {name: x[seed] for name, x in metrics.items() if name in names}
             bad = [f"`{name}` is {x}" for name, x in values.items() if not np.isfinite(x)]
             if bad:
                 self._diverged(iteration, seed, ", ".join(bad))

@@ -101,9 +101,13 @@ def accumulate(
     # precision a sum of many would stop growing.
     parameters = eqx.filter(cell, eqx.is_inexact_array)
     zero = lambda p: jnp.zeros(p.shape, at_least_single(p.dtype))  # noqa: E731
-    shape, after = eqx.filter_eval_shape(
-        segment_loss, cell, carry, *jax.tree.map(lambda x: x[0], pieces)
-    )
+    first = jax.tree.map(lambda x: x[0], pieces)
+    try:
+        shape, after = eqx.filter_eval_shape(segment_loss, cell, carry, *first)
+    except (TypeError, ValueError):
+        # In words of all steps, as they were given, and not of a segment's.
+        eqx.filter_eval_shape(segment_loss, cell, carry, xs, begin, targets)
+        raise
     # So does what is carried in: one of another precision becomes what `rtrl_scan` makes of it.
     if built(carry) == built(after):
         carry = jax.tree.map(_in_dtype_of, carry, after)

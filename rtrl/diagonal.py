@@ -74,10 +74,9 @@ class Diagonal(AbstractStructure):
                 )
         for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
             if leaf.shape[: len(units)] != units:
-                name = jax.tree_util.keystr(path)
+                name = f"`parameters{jax.tree_util.keystr(path)}` (shape {leaf.shape})"
                 raise ValueError(
-                    f"`parameters` has a leaf `{name}` of shape {leaf.shape}: its leading axes "
-                    f"must be the units {units} of a diagonal recurrence."
+                    f"{name} must begin with the units {units} of a diagonal recurrence."
                 )
             if jnp.iscomplexobj(leaf) and not jnp.iscomplexobj(components[0]):
                 raise TypeError(

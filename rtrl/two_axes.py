@@ -97,10 +97,9 @@ class TwoAxes(AbstractStructure):
     def _check(parameters: PyTree, units: tuple[int, ...]) -> None:
         for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
             if leaf.shape[: len(units)] != units:
-                name = jax.tree_util.keystr(path)
+                name = f"`parameters{jax.tree_util.keystr(path)}` (shape {leaf.shape})"
                 raise ValueError(
-                    f"`parameters` has a leaf `{name}` of shape {leaf.shape}: its leading axes "
-                    f"must be the units {units} of that part of `rtrl.Axes`."
+                    f"{name} must begin with the units {units} of that part of `rtrl.Axes`."
                 )
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:

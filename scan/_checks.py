@@ -64,8 +64,8 @@ def check_arrays(name: str, tree: PyTree) -> None:
             jnp.result_type(leaf)
         except TypeError:
             raise TypeError(
-                f"`{name}` (whose leaf {jax.tree_util.keystr(path)} is {shown(leaf)}) must hold "
-                "arrays only: take other leaves apart, by `eqx.partition`."
+                f"`{name}{jax.tree_util.keystr(path)}` (={shown(leaf)}) must be an array: take "
+                "other leaves apart, by `eqx.partition`."
             ) from None
 
 

@@ -110,7 +110,7 @@ def _make(name: str, options: dict[str, Any]) -> "tuple[Environment, Any]":
     try:
         return envs.make(name, **options)
     except TypeError as error:
-        raise ValueError(f"--env-options: {error}") from error
+        raise ValueError(str(error)) from error
 
 
 def _is_brax(env: Any) -> bool:

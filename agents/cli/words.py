@@ -140,6 +140,11 @@ def in_flags(message: str, command: Any) -> str:
     def flag(found: re.Match) -> str:
         name, value = found[1], found[2] or ""
         if name not in flags:  # `name` and `length` are those of a cell, an environment, a gradient
+            for option in ("memory_options", "env_options"):
+                for text in flags.get(option, ()):
+                    key, _, typed = text.partition("=")
+                    if key == name and _is_said(value[3:-1], typed):
+                        return f"--{option.replace('_', '-')} {name}{value}"
             same = (one for one in _NAMED.get(name, ()) if value == f" (={flags.get(one)!r})")
             name = next(same, name)
         unread = command is None and name == "algorithm"  # the word that says what can be read
@@ -147,6 +152,13 @@ def in_flags(message: str, command: Any) -> str:
         return f"--{name.replace('_', '-')}{value}" if known else found[0]
 
     return re.sub(r"`(\w+)`( \(=[^)]*\))?", flag, message)
+
+
+def _is_said(value: str, typed: str) -> bool:
+    """Whether an error's value is what was typed: a text, a word such as `true`, or a number."""
+    with contextlib.suppress(ValueError):
+        return float(value) == float(typed)
+    return value.lower() in (typed.lower(), repr(typed).lower())
 
 
 _OF_ANOTHER = re.compile(r"^Unknown option `|` \(=.*\) is not an option of ")

@@ -22,6 +22,7 @@ from agents.mapped import side_by_side
 from agents.networks import Recurrent, sparse_recurrent
 from agents.networks.layers import check_normalized
 from agents.networks.spaces import normalized_space
+from agents.settings import warn_unused
 from zoo.annotations import Count, Positive, Share, Size
 
 
@@ -75,6 +76,8 @@ class AbstractStreaming(AbstractAgent):
         check_online(self.gradient)
         check_encoder_credit(self.encoder_credit, self.gradient, self.memory, self.encoder_size)
         check_normalized(self.encoder_size, self.head_size, self.head_layers)
+        if not self.head_size:
+            warn_unused(self, "`head_size=0`", "head_layers")
         self._check_own()
 
     @abc.abstractmethod

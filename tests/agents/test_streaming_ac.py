@@ -157,3 +157,10 @@ def test_sparse_weights_have_their_share_of_zeros_in_every_row():
 def test_bad_settings_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         agent(**({"env": Choices()} | options))
+
+
+def test_layers_without_a_width_are_told():
+    with pytest.warns(UserWarning, match=r"`head_layers` \(=3\) has no effect with `head_size=0`"):
+        agents.StreamingAC(
+            env="t_maze", memory=zoo.spec("mlp", hidden=2), head_size=0, head_layers=3
+        )

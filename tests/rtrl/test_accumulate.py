@@ -134,6 +134,13 @@ def test_the_new_carry_goes_in_again():
     assert len(size) == 1
 
 
+def test_inputs_of_another_width_are_named_as_they_were_given():
+    memory, carry, xs, weights = forms.problem(RTU, 0)
+    message = rf"`xs` \(shape \({len(xs)}, {xs.shape[1] - 1}\)\) must have the shape \({len(xs)}, "
+    with pytest.raises(ValueError, match=message):
+        rtrl.accumulate(loss_of_step, memory, carry, xs[:, 1:], targets=weights)
+
+
 @pytest.mark.parametrize("segment", [5, 0, -1, 13])
 def test_an_indivisible_segment_is_named(segment):
     memory, carry, xs, weights = forms.problem(RTU, 0)

@@ -423,7 +423,7 @@ class Sideways(zoo.AbstractDenseCell):
 
 def test_a_parameter_that_does_not_start_with_the_units_is_refused_when_a_cell_is_made():
     w, u = jnp.ones((2, 3)), jnp.ones((3, 1, 3))
-    message = r"leaf `\.w` of shape \(2, 3\): its leading axes must be the units \(3,\)"
+    message = r"`parameters\.w` \(shape \(2, 3\)\) must begin with the units \(3,\)"
     with pytest.raises(ValueError, match=message):
         Sideways(w, u, rtrl.SnAp1())
     cell = Sideways(w, u, rtrl.Exact())  # which needs no units

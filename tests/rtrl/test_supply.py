@@ -220,11 +220,16 @@ def test_roll_forgets_an_infinite_sensitivity():
             (3, 2),
             (jnp.zeros(2),),
             ValueError,
-            r"`\['w'\]` of shape \(3, 2\): its leading .*\(2,\)",
+            r"`parameters\['w'\]` \(shape \(3, 2\)\) must begin .*\(2,\)",
         ),
         ((2,), (jnp.zeros(2), jnp.zeros(3)), ValueError, r"shape \(2,\), float64 and \(3,\), flo"),
         ((2,), (jnp.zeros(2), jnp.zeros(2, complex)), ValueError, "float64 and .*, complex128"),
-        ((2,), (jnp.zeros((2, 3)),), ValueError, r"leaf .* of shape \(2,\): .* units \(2, 3\)"),
+        (
+            (2,),
+            (jnp.zeros((2, 3)),),
+            ValueError,
+            r"`parameters.*` \(shape \(2,\)\) must begin with the units \(2, 3\)",
+        ),
     ],
 )
 def test_what_is_not_diagonal_is_refused(leaf, state, error, message):

@@ -184,7 +184,7 @@ def test_whole_numbers_among_the_arguments_are_as_good_as_floats(unchecked):
 def test_a_parameter_that_is_no_array_is_named(name):
     run = {"hoisted": scan.hoisted, **NONLINEAR}[name]
     with pytest.raises(
-        TypeError, match=r"`parameters` \(whose leaf \['f'\] is <.*must hold arrays"
+        TypeError, match=r"`parameters\['f'\]` \(=<.*\) must be an array: take other"
     ):
         run(add, {"f": jnp.tanh, "w": ZEROS}, ZEROS, jnp.ones((2, 3)))
 

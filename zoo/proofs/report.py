@@ -19,7 +19,7 @@ class ProofError(ValueError):
         self.report = report
         failed = [check for check in report.checks if not check.passed]
         first, others = failed[0], len(failed) - 1
-        more = f" ({others} more: see `report`.)" if others else ""
+        more = f" ({others} more in its table, `report`.)" if others else ""
         super().__init__(f"{report.name}: {first.sentence()}{more}")
 
     def __reduce__(self):

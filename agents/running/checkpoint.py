@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.running import shards
-from agents.running.errors import CheckpointError
+from agents.running.errors import CheckpointError, OtherStateError
 from agents.running.files import write_whole
 from zoo.annotations import annotations_of, fitted
 from zoo.parts.checks import shown
@@ -291,7 +291,7 @@ def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
         problems.append("the arrays are in another order")
     if problems:
         shown = problems[:10] + ([f"and {len(problems) - 10} more"] if problems[10:] else [])
-        raise CheckpointError(
+        raise OtherStateError(
             f"{path} holds another state:\n" + "\n".join(f"  {line}" for line in shown)
         )
 

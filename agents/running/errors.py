@@ -8,6 +8,10 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be loaded; the message says what is wrong with it."""
 
 
+class OtherStateError(CheckpointError):
+    """A checkpoint is sound, and of arrays that are not those of the agent."""
+
+
 class TrainingDiverged(RuntimeError):
     """Training met a number that is not finite; the last good checkpoint is kept."""
 

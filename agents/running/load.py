@@ -14,6 +14,7 @@ from agents.algorithms import agent_class
 from agents.envs import resolve
 from agents.envs.registry import GYMNASIUM
 from agents.running.checkpoint import CheckpointError, load, read_header, written_by
+from agents.running.errors import OtherStateError
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
 from agents.settings import from_plain
@@ -65,7 +66,14 @@ def load_run(
             resolve(env)  # which says so where there is no such environment
         raise CheckpointError(f"{path}{written_by(header)}: {error}") from error
     like = shapes(jax.eval_shape(init_seeds(agent, config["seed"], config["seeds"])))
-    return agent, load(path, like, config=config)[0], config
+    try:
+        return agent, load(path, like, config=config)[0], config
+    except OtherStateError as error:
+        if env is None:
+            raise
+        raise CheckpointError(
+            f"{error}\n`env` (={agent.env_name}) must have the spaces of what was trained in."
+        ) from error
 
 
 def _known(config: dict[str, Any]) -> dict[str, Any]:

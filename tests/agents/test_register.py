@@ -129,7 +129,9 @@ def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_pat
     _, action = policy.act(policy.init_state(), np.int32(5), True, key=jax.random.key(0))
     assert action in (0, 1)
     same_state(load_run(tmp_path / "whole", env=pair)[1], whole.state)
-    with pytest.raises(ValueError, match="holds another state"):
+    with pytest.raises(
+        ValueError, match=r"other state:[^`]*\n`env` \(=Chain\) must have the spaces"
+    ):
         load_run(tmp_path / "whole", env=Chain())
 
 

@@ -75,7 +75,7 @@ class Exact(AbstractSensitivity):
 
 @dataclass(frozen=True)
 class SnAp1(AbstractSensitivity):
-    """The path from each unit to itself: as many numbers as parameters.
+    """The path from each unit to itself: each parameter once for every number of a unit's state.
 
     Source: *A Practical Sparse Approximation for Real Time Recurrent Learning*, Menick et al.
     (2021).
@@ -91,7 +91,7 @@ class SnAp1(AbstractSensitivity):
 
 @dataclass(frozen=True)
 class RFLO(AbstractSensitivity):
-    """What a cell keeps without its recurrent products: as many numbers as parameters.
+    """What a cell keeps without its recurrent products: as many numbers as of `SnAp1`.
 
     Source: *Local online learning in recurrent networks with random feedback*, Murray (2019),
     without the random feedback: the error reaches the units exactly.
@@ -107,7 +107,7 @@ class RFLO(AbstractSensitivity):
 
 @dataclass(frozen=True)
 class EProp(AbstractSensitivity):
-    """Eligibility traces of each unit's own state, at every step: as many numbers as parameters.
+    """Eligibility traces of each unit's own state, at every step: as many numbers as of `SnAp1`.
 
     With the units' recurrent inputs `z = h_{t-1}` held fixed, `h_t = M(h_{t-1}, z, x_t, θ)`, a
     unit's trace and the gradient of a step's loss are

@@ -119,7 +119,7 @@ class Tape(eqx.Module):
             kept.at[at].set(new, mode="drop").at[final_at].set(last, mode="drop")
         )
         written = jax.tree.map(write, self.rows, rows, finals)
-        return eqx.tree_at(_rows, book, written, is_leaf=lambda x: x is None)
+        return eqx.tree_at(_rows, book, written)
 
 
 def _rows(tape: Tape) -> PyTree:

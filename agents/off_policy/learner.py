@@ -308,5 +308,5 @@ class AbstractOffPolicy(AbstractAgent):
 
     def _rows(self, sample: Sample) -> Step:
         """The rows that may be learned from, without those of the burn-in and the last one."""
-        rows = eqx.tree_at(lambda s: s.state, sample.rows, None, is_leaf=lambda x: x is None)
+        rows = eqx.tree_at(lambda s: s.state, sample.rows, None)
         return jax.tree.map(lambda x: x[self._burn_in : -1], rows)

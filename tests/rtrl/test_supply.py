@@ -308,6 +308,16 @@ def test_without_a_state(structure):
     assert rtrl.supply(structure, parameters(), (), s) == ()
 
 
+def test_only_so_many_components_are_followed():
+    state, p = (H, 2 * H), jnp.ones(2)
+    for count in (1, 2):  # all of them too
+        structure = rtrl.Diagonal(components=count)
+        zeros = structure.zeros(p, state)
+        np.testing.assert_array_equal(zeros, np.zeros((count, 2)))
+        found = structure.jvp(tuple(z + 3 for z in zeros), p / 2, state)
+        np.testing.assert_array_equal(found, [[1.5, 1.5], [1.5 * (count - 1)] * 2])
+
+
 @pytest.mark.parametrize(
     ("message", "make"),
     [
@@ -316,6 +326,7 @@ def test_without_a_state(structure):
         (r"`probes_at_once` \(=-1\) must be a whole", lambda: rtrl.Dense(probes_at_once=-1)),
         (r"`warn_above` \(='x'\) must be a whole", lambda: rtrl.Dense(warn_above="x")),
         (r"`probes_at_once` \(=0\) must be a whole", lambda: rtrl.TwoAxes(probes_at_once=0)),
+        (r"`seed` \(=4294967296\) must be a whole number from 0 to", lambda: rtrl.UORO(seed=2**32)),
         (
             r"`components` \(=2\) must be at most those of the state, 1",
             lambda: rtrl.Diagonal(components=2).zeros((), jnp.zeros(3)),

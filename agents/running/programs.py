@@ -172,7 +172,7 @@ def _checked_iterate(agent: AbstractAgent) -> Callable[[Any], Any]:
 
 
 def check_report(report: Report) -> None:
-    """Raise `ValueError` for what cannot be a column of numbers, one for each seed.
+    """Raise `ValueError` for what cannot be a column of numbers, one for each seed, or a flag.
 
     **Arguments:**
 
@@ -191,6 +191,10 @@ def check_report(report: Report) -> None:
                 raise ValueError(
                     f"`Report`: `{name}` (={x.dtype}{list(x.shape[1:])}) must be one real number."
                 )
+    learned = report.learned
+    if learned.dtype != bool or len(learned.shape) != 1:
+        found = f"{learned.dtype}{list(learned.shape[1:])}"
+        raise ValueError(f"`Report`: `learned` (={found}) must be one flag.")
 
 
 def init_seeds(

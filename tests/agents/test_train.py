@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -351,10 +352,15 @@ def test_what_cannot_be_a_column_of_numbers_is_told_before_anything_is_trained(t
         train(Counting(), tmp_path)
     assert not (tmp_path / "checkpoint.eqx").exists()
 
-    def report(**given):
-        return Report({"loss": jnp.zeros(2, jnp.bfloat16)}, given, {"episodes": jnp.arange(2)})
+    def report(learned, **given):
+        made = Report({"loss": jnp.zeros(2, jnp.bfloat16)}, given, {"episodes": jnp.arange(2)})
+        return eqx.tree_at(lambda r: r.learned, made, learned)
 
-    check_report(jax.eval_shape(report))
+    flag = jax.ShapeDtypeStruct((2,), bool)
+    check_report(jax.eval_shape(report, flag))
+    for other in (jax.ShapeDtypeStruct((2, 3), bool), jax.ShapeDtypeStruct((2,), np.int32)):
+        with pytest.raises(ValueError, match=r"^`Report`: `learned` \(=.*\) must be one flag"):
+            check_report(jax.eval_shape(report, other))
     for name, dtype, shape, message in (
         ("x", np.complex64, (2,), r"`x` \(=complex64\[\]\) must be one real number"),
         ("x", np.float32, (2, 3), r"`x` \(=float32\[3\]\) must be one real number"),
@@ -363,7 +369,8 @@ def test_what_cannot_be_a_column_of_numbers_is_told_before_anything_is_trained(t
         ("loss", np.float32, (2,), r"`loss` must have another name"),
     ):
         with pytest.raises(ValueError, match=f"^`Report`: {message}"):
-            check_report(jax.eval_shape(report, **{name: jax.ShapeDtypeStruct(shape, dtype)}))
+            given = {name: jax.ShapeDtypeStruct(shape, dtype)}
+            check_report(jax.eval_shape(report, flag, **given))
 
 
 @pytest.mark.parametrize(

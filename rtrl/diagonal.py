@@ -19,7 +19,7 @@ from rtrl._planar import (
     total,
 )
 from rtrl._planar import zeros as zero_trace
-from rtrl.structure import AbstractStructure
+from rtrl.structure import AbstractStructure, check_units
 from scan.counts import check_counts
 from scan.precision import promoted
 
@@ -73,11 +73,7 @@ class Diagonal(AbstractStructure):
                     "of one shape and dtype."
                 )
         for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
-            if leaf.shape[: len(units)] != units:
-                name = f"`parameters{jax.tree_util.keystr(path)}` (shape {leaf.shape})"
-                raise ValueError(
-                    f"{name} must begin with the units {units} of a diagonal recurrence."
-                )
+            check_units(path, leaf, units, "a diagonal recurrence")
             if jnp.iscomplexobj(leaf) and not jnp.iscomplexobj(components[0]):
                 raise TypeError(
                     "`parameters` has a complex leaf but the state is real: store real pairs."

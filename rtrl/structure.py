@@ -214,6 +214,13 @@ def init(
     return structure.zeros(affected, eqx.filter(state, eqx.is_inexact_array))
 
 
+def check_units(path: Any, leaf: Array, units: tuple[int, ...], of: str) -> None:
+    """Raise `ValueError` for a parameter whose leading axes are not the units of a recurrence."""
+    if leaf.shape[: len(units)] != units:
+        name = f"`parameters{jax.tree_util.keystr(path)}` (shape {leaf.shape})"
+        raise ValueError(f"{name} must begin with the units {units} of {of}.")
+
+
 def roll(
     structure: AbstractStructure,
     run: Callable[[Any, Any, Any, Any], Any],

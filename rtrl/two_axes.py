@@ -19,7 +19,7 @@ from rtrl._planar import (
     total,
 )
 from rtrl._planar import zeros as zero_trace
-from rtrl.structure import AbstractStructure
+from rtrl.structure import AbstractStructure, check_units
 from scan.counts import check_counts
 from scan.precision import EXACTLY, promoted
 
@@ -96,11 +96,7 @@ class TwoAxes(AbstractStructure):
     @staticmethod
     def _check(parameters: PyTree, units: tuple[int, ...]) -> None:
         for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
-            if leaf.shape[: len(units)] != units:
-                name = f"`parameters{jax.tree_util.keystr(path)}` (shape {leaf.shape})"
-                raise ValueError(
-                    f"{name} must begin with the units {units} of that part of `rtrl.Axes`."
-                )
+            check_units(path, leaf, units, "that part of `rtrl.Axes`")
 
     def advance(self, pullback: Pullback, end: PyTree, sensitivity: PyTree) -> PyTree:
         (matrix, *rest), treedef = jax.tree.flatten(end)

@@ -134,17 +134,17 @@ def in_flags(message: str, command: Any) -> str:
     - `command`: what was typed, or `None` where it could not be read.
     """
     flags = {} if command is None else _flags(command)
+    kinds = {"--memory-options": "memory_options", "--env-options": "env_options"}
+    parts = [(o, *text.partition("=")[::2]) for o, n in kinds.items() for text in flags.get(n, ())]
     if _OF_ANOTHER.search(message):
         return message  # of a cell or an environment, which may have a name like a flag's
 
     def flag(found: re.Match) -> str:
         name, value = found[1], found[2] or ""
         if name not in flags:  # `name` and `length` are those of a cell, an environment, a gradient
-            for option in ("memory_options", "env_options"):
-                for text in flags.get(option, ()):
-                    key, _, typed = text.partition("=")
-                    if key == name and _is_said(value[3:-1], typed):
-                        return f"--{option.replace('_', '-')} {name}{value}"
+            for option, key, typed in parts:
+                if key == name and _is_said(value[3:-1], typed):
+                    return f"{option} {name}{value}"
             same = (one for one in _NAMED.get(name, ()) if value == f" (={flags.get(one)!r})")
             name = next(same, name)
         unread = command is None and name == "algorithm"  # the word that says what can be read

@@ -40,6 +40,15 @@ class Step(eqx.Module):
     state: PyTree
 
 
+# The settings that each way of drawing needs; first, what divides a sample.
+_NEEDED = {
+    "tape": ("tapes",),
+    "zero": ("segment",),
+    "stored": ("segment",),
+    "burn_in": ("segment", "burn_in"),
+}
+
+
 @dataclass(frozen=True)
 class AbstractOffPolicy(AbstractAgent):
     """A learner from replay: settings that all of them have, and the loop that all of them run.
@@ -122,12 +131,12 @@ class AbstractOffPolicy(AbstractAgent):
                 f"{2 * (longest + 1) * self.num_envs:,} steps on one always stays.",
                 stacklevel=2,
             )
-        parts, other = ("tapes", "segment") if self.sampling == "tape" else ("segment", "tapes")
+        parts, *_ = needed = _NEEDED[self.sampling]
         if self.batch_steps % (count := getattr(self, parts)):
             raise ValueError(
                 f"`batch_steps` (={self.batch_steps}) must be divisible by `{parts}` (={count})."
             )
-        unused = (other,) if self.sampling == "burn_in" else (other, "burn_in")
+        unused = [name for name in ("tapes", "segment", "burn_in") if name not in needed]
         warn_unused(self, f"`sampling={self.sampling!r}`", *unused)
         if self.layer_norm:
             check_normalized(self.encoder_size, self.head_size, self.head_layers)

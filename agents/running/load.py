@@ -13,8 +13,8 @@ from agents.agent import AbstractAgent
 from agents.algorithms import agent_class
 from agents.envs import resolve
 from agents.envs.registry import GYMNASIUM
-from agents.running.checkpoint import CheckpointError, load, read_header, written_by
-from agents.running.errors import OtherStateError
+from agents.running.checkpoint import load, read_header, written_by
+from agents.running.errors import CheckpointError, OtherStateError
 from agents.running.folder import CHECKPOINT
 from agents.running.programs import init_seeds, shapes
 from agents.settings import from_plain

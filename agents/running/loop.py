@@ -146,8 +146,8 @@ class Loop:
     def _flush(self) -> None:
         if self.pending is None:
             return
-        iteration, *told = self.pending
-        (metrics, learned), self.pending = fetch(told), None
+        iteration, metrics, learned = self.pending
+        (metrics, learned), self.pending = fetch((metrics, learned)), None
         self.records.write(iteration, iteration * self.programs.steps_per_iteration, metrics)
         self._check_metrics(iteration, metrics, learned)
 

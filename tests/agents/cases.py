@@ -153,13 +153,17 @@ def _pqn_solver(gradient):
     )
 
 
+_DRAWN = {
+    "tape": {},
+    "zero": {"segment": 4},
+    "stored": {"segment": 4},
+    "burn_in": {"segment": 4, "burn_in": 2},
+}
+
+
 def _dqn(name, sampling, first=False):
     sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 1024, "warm_up": 64}
-    sample = {
-        "batch_steps": 32,
-        **({"segment": 4} if sampling != "tape" else {}),
-        **({"burn_in": 2} if sampling == "burn_in" else {}),
-    }
+    sample = {"batch_steps": 32, **_DRAWN[sampling]}
     widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
     agent = agents.DQN(
         **_TASK, **sizes, **sample, **widths, memory=zoo.spec("rtu", hidden=5), sampling=sampling
@@ -199,7 +203,7 @@ def _dqn_solver():
 def _actor_critic(kind, sampling):
     task = {**_TASK, "env": STEERED}
     sizes = {"num_envs": 4, "rollout_length": 16, "updates": 2, "replay_steps": 1024, "warm_up": 64}
-    sample = {"batch_steps": 32, **({"segment": 4} if sampling == "zero" else {})}
+    sample = {"batch_steps": 32, **_DRAWN[sampling]}
     widths = {"encoder_size": 6, "head_size": 6, "previous_action": True}
     numbers, name = sizes | sample | widths, kind.__name__.lower()
     with steered_t_maze_has_a_name():

@@ -145,7 +145,8 @@ def bootstrap(
     **Raises:**
 
     `ValueError` for scores that are not `[runs, tasks]`, or not all finite, and where there are
-    none; `TypeError` for an `aggregate` that returns no numbers; `TypeError` or `ValueError` for
+    none; `TypeError` for an `aggregate` that returns no numbers, `ValueError` for one that is not
+    vectorized and said to be; `TypeError` or `ValueError` for
     another argument that breaks its rule.
     """
     if not scores:
@@ -168,6 +169,11 @@ def bootstrap(
     ]
     if vectorized:
         values = aggregate(*drawn)
+        if np.shape(values)[:1] != (samples,):
+            raise ValueError(
+                f"`aggregate` must return a value for each of {samples} samples where it is "
+                f"`vectorized`, not shape {np.shape(values)}."
+            )
     else:
         values = [aggregate(*sample) for sample in zip(*drawn, strict=True)]
     tail = 50 * (1 - confidence)

@@ -84,6 +84,10 @@ def test_each_threshold_has_an_interval_of_its_own():
         (lambda: bootstrap(mean, SCORES, seed=-1), r"`seed` \(=-1\) must be a whole number from 0"),
         (lambda: bootstrap(mean), "`scores` must be given"),
         (lambda: bootstrap(lambda x: None, SCORES), "`aggregate` must return numbers, not None"),
+        (
+            lambda: bootstrap(mean, SCORES, vectorized=True),
+            r"`aggregate` must return a value for each of 2000 samples .*, not shape \(\)",
+        ),
         (lambda: optimality_gap(SCORES, best="x"), r"`best` \(='x'\) must be a number"),
         (lambda: optimality_gap(SCORES, best=np.nan), r"`best` \(=nan\) must be a number, finite"),
         (lambda: mean(np.ones((0, 2))), r"`scores` \(shape \(0, 2\)\) must be at least one"),

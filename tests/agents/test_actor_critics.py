@@ -254,7 +254,7 @@ def test_noise_is_clipped_to_the_box():
         ({"env": _without_bounds()}, r"must have actions in a bounded Box of one axis"),
         (
             {"sampling": "stored", "segment": 6},
-            r"`sampling` \(='stored'\) must be tape or zero: the",
+            r"`sampling` \(='stored'\) must be tape or zero: the critics'",
         ),
     ],
 )

@@ -233,11 +233,11 @@ def roll(
     """The sensitivity at the end of a segment, from the one at its start.
 
     The cost is that of `run` and one backward pass through it per probe of the structure (one for
-    a complex diagonal, two for blocks of two, the state's size for a dense recurrence), and one
-    product with the old sensitivity. Memory does not grow with the segment's length times the
-    sensitivity's size. For a dense recurrence of n units this is the O(n³) per step of Schmidhuber
-    (1992), "A fixed size storage O(n³) time complexity learning algorithm", instead of the O(n⁴)
-    of a step-by-step recursion.
+    a diagonal, two for blocks of two, the state's size for a dense recurrence; twice as many where
+    the state is complex and a parameter is real), and one product with the old sensitivity. Memory
+    does not grow with the segment's length times the sensitivity's size. For a dense recurrence of
+    n units this is the O(n³) per step of Schmidhuber (1992), "A fixed size storage O(n³) time
+    complexity learning algorithm", instead of the O(n⁴) of a step-by-step recursion.
 
     **Arguments:**
 

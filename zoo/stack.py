@@ -128,6 +128,7 @@ class Stack(AbstractMemory):
             raise ValueError(
                 f"`blocks` have cells with inputs {widths}: they must all be the same."
             )
+        check_credit(credit)
         for block in blocks:
             for _, cell in cells(block.cell):
                 check_credit(credit, getattr(cell, "sensitivity", rtrl.Exact()))
@@ -293,7 +294,7 @@ def cells(memory: AbstractMemory, path: str = "") -> Iterator[tuple[str, Abstrac
             yield from cells(block.cell, f"{path}.blocks[{i}].cell")
 
 
-def check_credit(credit: str, sensitivity: rtrl.AbstractSensitivity) -> None:
+def check_credit(credit: str, sensitivity: rtrl.AbstractSensitivity = rtrl.Exact()) -> None:
     """`ValueError` for a `credit` that there is not, or that a cell's `sensitivity` defeats."""
     if credit not in _CREDIT:
         raise ValueError(f"`credit` (={credit!r}) must be one of {', '.join(_CREDIT)}.")

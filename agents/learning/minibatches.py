@@ -118,11 +118,8 @@ def minibatch_indices(
 
     `ValueError` when the segments cannot be divided equally.
     """
-    if minibatches < 1 or segments % minibatches:
-        raise ValueError(
-            f"`minibatches` (={minibatches}) must be at least 1 and divide the number of segments "
-            f"(={segments})."
-        )
+    check_counts(1, minibatches=minibatches)
+    check_minibatches(minibatches, segments)
     groups = envs * math.gcd(minibatches, segments // envs) // minibatches
     draw = lambda key: jax.random.permutation(key, segments // groups)  # noqa: E731
     drawn = jax.vmap(draw)(jax.random.split(key, groups))

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from agents.networks.values import value_of
 from zoo.annotations import Share, fitted
 from zoo.parts.checks import check_shapes, shown
 
@@ -75,5 +76,4 @@ def next_action_value(
 
     Source: van Hasselt et al. (2016), *Deep Reinforcement Learning with Double Q-learning*.
     """
-    best = jnp.argmax(online if double else target, axis=-1, keepdims=True)
-    return jnp.take_along_axis(target, best, axis=-1)[..., 0]
+    return value_of(target, jnp.argmax(online if double else target, axis=-1))

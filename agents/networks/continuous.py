@@ -1,7 +1,6 @@
 """Networks for actions in a box: a policy alone, and two values of an action."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,11 +12,10 @@ from jaxtyping import Array, Float
 import zoo
 from agents.envs.core.encoding import box_bounds, is_bounded
 from agents.networks.distributions import TanhGaussian
-from agents.networks.encoders import Convolutions
-from agents.networks.layers import Layer, Layers, Linear, check_normalized
-from agents.networks.recurrent import Recurrent, around_memory
+from agents.networks.layered import MakeLayers, layered_network
+from agents.networks.layers import Layers, Linear
+from agents.networks.recurrent import Recurrent
 from agents.networks.spaces import by_content, check_room, check_vectors
-from zoo.parts.checks import check_counts
 
 
 def middle_and_half(space: spaces.Box) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
@@ -134,57 +132,31 @@ def continuous_network(
     memory: zoo.Spec,
     *,
     head: Callable[..., Any],
-    encoder_size: int,
-    head_size: int,
-    head_layers: int,
-    layer_norm: bool,
-    previous_action: bool,
-    previous_reward: bool,
     key: Array,
+    **sizes: Any,
 ) -> Recurrent:
     """Make a network with one of the heads of this module.
 
     **Arguments:**
 
     - `head`: `squashed_policy`, `critics`, or `noisy_policy` with its noise.
-    - `encoder_size`: width of the layer in front of the memory; 0 for none.
-    - `head_size`, `head_layers`: width and number of the hidden layers behind it.
-    - `layer_norm`: whether these layers, and the convolutions of a picture, are normalized, without
-      parameters.
-
-    For the others see `around_memory`.
+    - `sizes`: the others of `agents.networks.layered.layered_network`.
 
     **Raises:**
 
     `ValueError` for a width that is not one, and for a normalized layer of one number.
     """
-    check_counts(1, head_size=head_size)
-    check_counts(0, encoder_size=encoder_size, head_layers=head_layers)
-    if layer_norm:
-        check_normalized(encoder_size, head_size, head_layers)
     encoder_key, memory_key, head_key = jax.random.split(key, 3)
-
-    def layers(inputs: int, key: Array) -> tuple[Layers, int]:
-        made = Layers(inputs, head_size, head_layers, normalized=layer_norm, key=key)
-        return made, head_size if head_layers else inputs
-
-    return around_memory(
+    head_keys = jax.random.split(head_key, 4)
+    return layered_network(
         observation_space,
         action_space,
         memory,
-        encoder=(lambda n: Layer(Linear(n, encoder_size, key=encoder_key), layer_norm))
-        if encoder_size
-        else None,
-        encoder_size=encoder_size,
-        convolutions=partial(Convolutions, normalized=layer_norm),
-        head=lambda outputs: head(outputs, layers, action_space, jax.random.split(head_key, 4)),
-        previous_action=previous_action,
-        previous_reward=previous_reward,
-        key=memory_key,
+        head=lambda outputs, layers: head(outputs, layers, action_space, head_keys),
+        encoder_key=encoder_key,
+        memory_key=memory_key,
+        **sizes,
     )
-
-
-MakeLayers = Callable[[int, Array], tuple[Layers, int]]
 
 
 def squashed_policy(outputs: int, layers: MakeLayers, space: Any, keys: Array) -> SquashedPolicy:

@@ -193,8 +193,10 @@ def train(
             state, start = programs.init(), 0
         every = checkpoint_every or max(1, total // 20)
         saves = held.enter_context(contextlib.closing(saver(checkpoints, folder, start)))
-        parts = folder, config, programs, tracking, saves
-        loop = Loop(*parts, total=total, checkpoint_every=every, resumable=resumable)
+        loop = Loop(
+            folder, config, programs, tracking, saves,
+            total=total, checkpoint_every=every, resumable=resumable,
+        )  # fmt: skip
         state = loop.run(state, start, resume=resume, show=progress, drop_scalars=drop_scalars)
         wait_for_all()  # the files are written
         logged = read_scalars(folder)

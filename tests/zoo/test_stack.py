@@ -196,6 +196,9 @@ def test_bad_credit_is_named():
     with pytest.raises(ValueError, match=r"`credit` \(='none'\) must be one of layerwise, exact"):
         zoo.spec("rtu", hidden=2, credit="none")
     key = jax.random.key(0)
+    window = zoo.Block(zoo.TCN(2, 3, key=key), key=key)  # which is no cell
+    with pytest.raises(ValueError, match=r"`credit` \(='exackt'\) must be one of layerwise, exact"):
+        zoo.Stack([window], credit="exackt")
     gru = zoo.GRU(2, 3, sensitivity=rtrl.SnAp1(), key=key)
     within = zoo.Stack([zoo.Block(gru, key=key)])
     fronted = zoo.Fronted(eqx.nn.Linear(2, 2, key=key), gru, inputs=2)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import rtrl
 from zoo.kinds import AbstractOuterProductCell
-from zoo.parts import Linear, keys_of_a_head
+from zoo.parts import Linear, keys_of_a_head, linear_weights
 from zoo.registry import register
 
 
@@ -48,9 +48,8 @@ class LinearAttention(AbstractOuterProductCell):
         """
         keys = keys_of_a_head(inputs, hidden, keys, heads)
         parts = jax.random.split(key, 6)
-        bound = inputs**-0.5
         self.key, self.value, self.query = (
-            jax.random.uniform(k, (n, inputs), minval=-bound, maxval=bound)
+            linear_weights(k, (n, inputs), inputs)
             for k, n in zip(parts, (heads * keys, hidden, heads * keys), strict=False)
         )
         wide = inputs == hidden

@@ -111,12 +111,19 @@ class MLSTM(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> Any:
-        # The rows' copies of the gates are equal: one product would do, but each row has its own
-        # sensitivity.
-        log_kept, keys, values, m = self._written(parameters, state, xs, begin)
-        drive = keys[..., None] * values[:, :, None]
-        a = jnp.exp(log_kept)[..., None]
-        return scan.linear(a, drive, state[0], begin, method=method), m
+        a, b, m = self._along(parameters, state, xs, begin)
+        return scan.linear(a, b, state[0], begin, method=method), m
+
+    def surrogate_states(
+        self,
+        parameters: rtrl.Axes,
+        state: State,
+        xs: Array,
+        begin: Bool[Array, " time"] | None,
+        states: Any,
+    ) -> Any:
+        a, b, m = self._along(parameters, state, xs, begin)
+        return scan.linear(a, b, state[0], begin, states=states[0]), m
 
     def scan_in_chunks(
         self, state: State, xs: Array, begin: Bool[Array, " time"] | None
@@ -138,6 +145,13 @@ class MLSTM(AbstractCell):
         floor = jnp.exp(-jax.lax.stop_gradient(m))[:, None]
         answer = read[:, :-1] / jnp.maximum(jnp.abs(read[:, -1:]), floor)
         return jax.nn.sigmoid(self.output(x)) * answer.ravel()
+
+    def _along(self, parameters, state, xs, begin):
+        """The coefficients of the memory, and the maxima."""
+        # The rows' copies of the gates are equal: one product would do, but each row has its own
+        # sensitivity.
+        log_kept, keys, values, m = self._written(parameters, state, xs, begin)
+        return jnp.exp(log_kept)[..., None], keys[..., None] * values[:, :, None], m
 
     def _written(self, parameters, state, xs, begin):
         """`(log of what is kept, k i e^{-m}, [v, 1], m)` of all steps."""

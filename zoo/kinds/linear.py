@@ -7,17 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
 import rtrl
-import scan
 from scan.precision import promoted
-from zoo.cell import AbstractCell
+from zoo.kinds.elementwise import AbstractElementwiseCell, next_state
 from zoo.memory import State
 from zoo.parts import real_dtype
 
 
-class AbstractLinearCell(AbstractCell):
+class AbstractLinearCell(AbstractElementwiseCell):
     """Linear with coefficients that depend on the input: `h_t = a(x_t) ⊙ h_{t-1} + b(x_t)`.
 
     A cell states `coefficients`. The state begins with zeros, in their shape and type.
@@ -58,47 +57,21 @@ class AbstractLinearCell(AbstractCell):
         """
 
     def update(self, state: State, x: Array) -> State:
-        a, b = self.coefficients(x)
-        return a.astype(state.dtype) * state + b.astype(state.dtype)
+        return next_state(*self.coefficients(x), state)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
         """Diagonal, real or complex."""
         return rtrl.Diagonal()
 
-    def states(
-        self,
-        parameters: Any,
-        state: State,
-        xs: Array,
-        begin: Bool[Array, " time"] | None,
-        method: str = "auto",
-    ) -> State:
-        a, b = _along(parameters, state, xs)
-        return scan.linear(a, b, state, begin, method=method)
+    def along(self, parameters: Any, state: State, xs: Array) -> tuple[Array, Array]:
+        """`coefficients` of every step, with the axes of the state behind that of time."""
 
-    def surrogate_states(
-        self,
-        parameters: Any,
-        state: State,
-        xs: Array,
-        begin: Bool[Array, " time"] | None,
-        states: State,
-    ) -> State:
-        a, b = _along(parameters, state, xs)
-        return scan.linear(a, b, state, begin, states=states)
+        # Of fewer axes, `scan.linear` would take those of a sequence as long as the state is wide
+        # for constants in time.
+        def of_step(x):
+            a, b = parameters.coefficients(x)
+            a = jnp.expand_dims(a, tuple(range(state.ndim - a.ndim)))
+            return a, jnp.broadcast_to(b, state.shape)
 
-
-def _along(cell: Any, state: State, xs: Array) -> tuple[Array, Array]:
-    """The coefficients of every step, with the axes of the state behind that of time.
-
-    Of fewer axes, `scan.linear` would take those of a sequence as long as the state is wide for
-    constants in time.
-    """
-
-    def of_step(x):
-        a, b = cell.coefficients(x)
-        a = jnp.expand_dims(a, tuple(range(state.ndim - a.ndim)))
-        return a, jnp.broadcast_to(b, state.shape)
-
-    return jax.vmap(of_step)(xs)
+        return jax.vmap(of_step)(xs)

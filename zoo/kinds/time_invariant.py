@@ -5,16 +5,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Inexact
+from jaxtyping import Array, Inexact
 
 import rtrl
-import scan
 from scan.precision import promoted
-from zoo.cell import AbstractCell
+from zoo.kinds.elementwise import AbstractElementwiseCell, next_state
 from zoo.memory import State
 
 
-class AbstractTimeInvariantCell(AbstractCell):
+class AbstractTimeInvariantCell(AbstractElementwiseCell):
     """Linear with constant coefficients: `h_t = a ⊙ h_{t-1} + M x_t`, real or complex.
 
     A cell states `matrices() -> (a, M)`. RTRL keeps one trace for `a` and one for `M`, whatever
@@ -49,8 +48,7 @@ class AbstractTimeInvariantCell(AbstractCell):
         return a, drive(m, x[None])[0]
 
     def update(self, state: State, x: Array) -> State:
-        a, b = self.coefficients(x)
-        return a.astype(state.dtype) * state + b.astype(state.dtype)
+        return next_state(*self.coefficients(x), state)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
@@ -61,27 +59,10 @@ class AbstractTimeInvariantCell(AbstractCell):
         """`(a, M)`."""
         return self.matrices()
 
-    def states(
-        self,
-        parameters: Any,
-        state: State,
-        xs: Array,
-        begin: Bool[Array, " time"] | None,
-        method: str = "auto",
-    ) -> State:
+    def along(self, parameters: Any, state: State, xs: Array) -> tuple[Array, Array]:
+        """`a` and `M x_t`."""
         a, m = parameters
-        return scan.linear(a, drive(m, xs), state, begin, method=method)
-
-    def surrogate_states(
-        self,
-        parameters: Any,
-        state: State,
-        xs: Array,
-        begin: Bool[Array, " time"] | None,
-        states: State,
-    ) -> State:
-        a, m = parameters
-        return scan.linear(a, drive(m, xs), state, begin, states=states)
+        return a, drive(m, xs)
 
 
 def drive(m: Array, xs: Array) -> Array:

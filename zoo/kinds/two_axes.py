@@ -4,17 +4,16 @@ from abc import abstractmethod
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
 import rtrl
-import scan
 from scan.precision import promoted
-from zoo.cell import AbstractCell
+from zoo.kinds.elementwise import AbstractElementwiseCell, next_state
 from zoo.memory import State
 from zoo.parts import real_dtype
 
 
-class AbstractTwoAxisCell(AbstractCell):
+class AbstractTwoAxisCell(AbstractElementwiseCell):
     """Linear, with a matrix as state: `S_t = a_t ⊙ S_{t-1} + b_t`, entry by entry.
 
     A cell states `recurrence_parameters`, as `rtrl.Axes`, and `coefficients`. The state begins with
@@ -52,21 +51,13 @@ class AbstractTwoAxisCell(AbstractCell):
 
     def update(self, state: State, x: Array) -> State:
         a, b = self.coefficients(self.recurrence_parameters(), x[None])
-        a = (a[0] if a.ndim == b.ndim else a).astype(state.dtype)
-        return a * state + b[0].astype(state.dtype)
+        return next_state(a[0] if a.ndim == b.ndim else a, b[0], state)
 
     @property
     def structure(self) -> rtrl.AbstractStructure:
         """Rows and columns."""
         return rtrl.TwoAxes()
 
-    def states(
-        self,
-        parameters: rtrl.Axes,
-        state: State,
-        xs: Array,
-        begin: Bool[Array, " time"] | None,
-        method: str = "auto",
-    ) -> State:
-        a, b = self.coefficients(parameters, xs)
-        return scan.linear(a, b, state, begin, method=method)
+    def along(self, parameters: rtrl.Axes, state: State, xs: Array) -> tuple[Array, Array]:
+        """`coefficients`."""
+        return self.coefficients(parameters, xs)

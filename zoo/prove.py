@@ -147,8 +147,10 @@ def _equalities(memory: AbstractMemory, seed: int) -> list[Check]:
         problem = draw_problem(moved, seed)
     return [
         *equalities.values(problem),
+        *equalities.without_flags(problem),
         *equalities.bptt(problem),
         *equalities.forward_mode(problem),
+        *equalities.constant_carries(problem),
         *equalities.resets(problem),
         *equalities.unbiased(problem, seed),
         *equalities.moved_on(problem, seed),

@@ -11,7 +11,7 @@ import pytest
 
 import rtrl
 import zoo
-from tests.zoo import liars
+from tests.zoo import liars, liars_of_forms
 from zoo.__main__ import main
 from zoo.proofs import equalities, promises
 from zoo.proofs.forms import known_options
@@ -98,6 +98,35 @@ def test_a_lie_is_named(name):
     computed = [c for c in report.checks if c.invariant in ("forms", "BPTT", "RTRL")]
     if name != "transposed, not square":  # which has no sensitivity at all
         assert max(check.number for check in computed) > 1e-3
+
+
+BEGINS = r"without `begin` a form does what it does where that is false"
+CONSTANT = r"gradients through a carry is off by .*: a carry is a constant"
+LIARS_OF_FORMS = {
+    liars_of_forms.NoFlagsAreABegin: ("without_flags", rf"forms, scan, .* flags .*: {BEGINS}"),
+    liars_of_forms.NoFlagsForgetThePast: (
+        "without_flags",
+        rf"`\['carry'\]\[1\].*`: forms, rtrl_step and rtrl_scan, .*: {BEGINS}",
+    ),
+    liars_of_forms.EveryStepBegins: ("without_flags", rf"forms, step, .*: {BEGINS}"),
+    liars_of_forms.OneStepIsTwice: ("without_flags", rf"`\['y'\]`: forms, scan, .*: {BEGINS}"),
+    liars_of_forms.OpenToThePast: ("constant_carries", rf"the carry in.*{CONSTANT}"),
+    liars_of_forms.OpenToTheFuture: ("constant_carries", rf"the carry out.*\.[wu]`.*{CONSTANT}"),
+    liars_of_forms.MultipliesItsReset: (
+        "resets",
+        r"`stepper.*: resets, NaNs before a begin is off by inf: what is not finite",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LIARS_OF_FORMS)
+def test_a_form_that_lies_is_named(kind):
+    """Only the form: in other checks of the same programs nothing is wrong."""
+    check, message = LIARS_OF_FORMS[kind]
+    problem = draw_problem(kind(3, 4, key=KEY))
+    failed = [found for found in getattr(equalities, check)(problem) if not found.passed]
+    assert len(failed) == 1 and re.search(message, failed[0].sentence())
 
 
 @pytest.mark.parametrize(

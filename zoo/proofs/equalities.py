@@ -11,7 +11,7 @@ import numpy as np
 import rtrl
 from rtrl.dense import from_real_vector
 from zoo.cell import AbstractCell
-from zoo.memory import PlainStepper
+from zoo.memory import AbstractMemory, PlainStepper
 from zoo.proofs.forms import (
     LOOP,
     LOOP_OF_RULES,
@@ -50,12 +50,16 @@ def _is_rank_one(node):
     return isinstance(node, rtrl.RankOne)
 
 
+def _all_forms(memory: AbstractMemory) -> dict[str, Form]:
+    kept = {} if isinstance(memory.stepper(), PlainStepper) else {"stepper": STEPPER}
+    return {**forms_of(memory), **kept, **RTRL_FORMS}
+
+
 def values(problem: Problem) -> list[Check]:
     """States and outputs of every form, and the dtypes of their carries."""
     rule = "all forms compute what a loop over `update` and `readout` does"
     expected, out, changes = problem.outcome(LOOP), [], []
-    kept = {} if isinstance(problem.memory.stepper(), PlainStepper) else {"stepper": STEPPER}
-    for name, form in {**forms_of(problem.memory), **kept, **RTRL_FORMS}.items():
+    for name, form in _all_forms(problem.memory).items():
         got = problem.outcome(form)
         out.append(
             _check("forms", name, {"state": got.end, "y": got.ys},
@@ -65,6 +69,38 @@ def values(problem: Problem) -> list[Check]:
         change = changed(start, (got.end, got.sensitivity))
         changes += [f"{name}, {change}"] if change else []
     return [kept_dtypes(problem.xs.dtype, changes), *out]
+
+
+@jit
+def _without_flags(memory, carry, xs):
+    first, one = memory.scan(carry[0], xs[:1])
+    end, others = memory.scan(first, xs[1:])
+    # The sensitivity is zero at first, so that steps come before a segment that might forget it.
+    rolled, before = jax.lax.scan(lambda c, x: memory.rtrl_step(c, x), carry, xs[:7])
+    after, later = memory.rtrl_scan(rolled, xs[7:])
+    return {
+        "step": jax.lax.scan(lambda h, x: memory.step(h, x), carry[0], xs),
+        "scan, of one step and others": (end, jnp.concatenate([one, others])),
+        "rtrl_step and rtrl_scan": (after, jnp.concatenate([before, later])),
+    }
+
+
+def without_flags(problem: Problem) -> list[Check]:
+    """The values of forms that are told of no episode border, for the first sequence."""
+    problem = replace(problem, begin=np.zeros_like(problem.begin))
+    rule = "without `begin` a form does what it does where that is false"
+    random, out = is_random(problem.carry[1]), []
+    carry, xs = jax.tree.map(lambda leaf: leaf[0], (problem.carry, problem.xs))
+    for name, found in _without_flags(problem.memory, carry, xs).items():
+        form = in_segments(4, 1, 4) if "rtrl" in name else LOOP
+        outcome = problem.outcome(form)
+        end = (outcome.end, outcome.sensitivity) if form.cuts else outcome.end
+        expected = jax.tree.map(lambda leaf: leaf[0], (end, outcome.ys))
+        if random and form.cuts:  # whose signs depend on the segmentation
+            found, expected = ((end[0], ys) for (end, ys) in (found, expected))
+        parts = (dict(zip(("carry", "y"), each, strict=True)) for each in (found, expected))
+        out.append(_check("forms", f"{name}, without flags", *parts, rule))
+    return out
 
 
 def _gradient(outcome):
@@ -125,6 +161,20 @@ def forward_mode(problem: Problem) -> list[Check]:
     for check in out:
         merged[check.what] = check.worse(merged.get(check.what))
     return list(merged.values())
+
+
+def constant_carries(problem: Problem) -> list[Check]:
+    """Whether a gradient flows into a carry of the forms with sensitivities, or out of one."""
+    worst = (0.0, "")
+    for name, form in RTRL_FORMS.items():
+        got = problem.outcome(form)
+        other = replace(problem, on_state=0.7).outcome(form)
+        incoming = difference(got.state, jax.tree.map(np.zeros_like, got.state))
+        outgoing = difference(_gradient(other), _gradient(got))
+        for (number, where), which in ((incoming, "in"), (outgoing, "out")):
+            worst = max(worst, (number, f"{name}, the carry {which}{where}" if number else ""))
+    rule = "a carry is a constant: the sensitivity stands for the past, and credit counts once"
+    return [Check("RTRL", "gradients through a carry", *worst, rule=rule)]
 
 
 @jit
@@ -248,7 +298,7 @@ def resets(problem: Problem) -> list[Check]:
         "NaNs before a begin",
     )
     random = is_random(problem.carry[1])
-    for name, form in {**forms_of(problem.memory), **RTRL_FORMS}.items():
+    for name, form in _all_forms(problem.memory).items():
         expected = one.outcome(form)
         other = replace(one, carry=turned, xs=before).outcome(form)
 

@@ -1,0 +1,103 @@
+"""Cells whose equations are honest, and of whose forms one is not."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import zoo
+
+
+class Honest(zoo.AbstractDiagonalCell):
+    """A unit each for itself: what the others here are but for one form."""
+
+    w: jax.Array
+    u: jax.Array
+    inputs: int = eqx.field(static=True)
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, inputs, hidden, *, key):
+        w_key, u_key = jax.random.split(key)
+        self.w = jax.random.normal(w_key, (hidden, inputs))
+        self.u = jax.random.normal(u_key, (hidden,))
+        self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + self.u * state)
+
+
+class NoFlagsAreABegin(Honest):
+    """No flags are taken for the beginning of an episode."""
+
+    def scan(self, state, xs, begin=None, *, method="auto"):
+        state = self.init_state() if begin is None else state
+        return super().scan(state, xs, begin, method=method)
+
+
+class NoFlagsForgetThePast(Honest):
+    """Without flags the sensitivity begins anew, which leaves the values as they are."""
+
+    def rtrl_scan(self, carry, xs, begin=None):
+        carry = (carry[0], self.rtrl_init()) if begin is None else carry
+        return super().rtrl_scan(carry, xs, begin)
+
+
+class EveryStepBegins(Honest):
+    """A step is the first of an episode unless it is told otherwise."""
+
+    def step(self, state, x, begin=True):
+        return super().step(state, x, begin)
+
+
+class OneStepIsTwice(Honest):
+    """A scan of one step answers twice as much."""
+
+    def scan(self, state, xs, begin=None, *, method="auto"):
+        state, ys = super().scan(state, xs, begin, method=method)
+        return state, ys * (1 + (len(xs) == 1))
+
+
+class OpenToThePast(Honest):
+    """A gradient goes into the state that is carried in, for which the sensitivity stands."""
+
+    def rtrl_step(self, carry, x, begin=False):
+        out, ys = self.rtrl_scan(carry, x[None], jnp.asarray(begin)[None])
+        return out, ys[0]
+
+    def rtrl_scan(self, carry, xs, begin=None):
+        out, ys = super().rtrl_scan(carry, xs, begin)
+        through, around = (
+            self.scan(state, xs, begin)[1] for state in (carry[0], jax.lax.stop_gradient(carry[0]))
+        )
+        return out, ys + through - around
+
+
+class OpenToTheFuture(Honest):
+    """A gradient comes out of the state that is carried out."""
+
+    def rtrl_step(self, carry, x, begin=False):
+        (_, sensitivity), y = super().rtrl_step(carry, x, begin)
+        return (self.step(jax.lax.stop_gradient(carry[0]), x, begin)[0], sensitivity), y
+
+    def rtrl_scan(self, carry, xs, begin=None):
+        (_, sensitivity), ys = super().rtrl_scan(carry, xs, begin)
+        return (self.scan(jax.lax.stop_gradient(carry[0]), xs, begin)[0], sensitivity), ys
+
+
+class MultipliesItsReset(Honest):
+    """A stepper resets by a factor of zero, which leaves a NaN."""
+
+    def stepper(self):
+        return _Multiplying(self)
+
+
+class _Multiplying(eqx.Module):
+    memory: Honest
+
+    def cache(self, state):
+        return state
+
+    def state(self, cache):
+        return cache
+
+    def step(self, cache, x, begin=False):
+        return self.memory.step(cache * (1 - begin), x)

@@ -8,11 +8,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr
 from jaxtyping import PyTree
 
 from rtrl.dense import Dense
 from rtrl.diagonal import Diagonal
 from rtrl.structure import AbstractStructure, Pullback
+from scan.programs import numbers_in
 from scan.trees import built
 
 
@@ -121,6 +123,15 @@ class Shared(AbstractStructure):
             return built(end) == built(before)
 
         constants, whole = _by_whom(others, units, fits)
+        first = (one_by_one(tree) for tree in (parameters.own, constants, state))
+        own, fixed, before = jax.tree.map(lambda x: x[0], tuple(first))
+        of_unit = lambda given, state: run_unit(given.own, given.shared, fixed, whole, state)  # noqa: E731
+        of_all = lambda given, state: run(given, others, state)  # noqa: E731
+        _check_numbers(
+            _pulled(of_unit, Parts(own, parameters.shared), before),
+            _pulled(of_all, parameters, state),
+            units,
+        )
 
         def pullback(cotangent):
             def of_unit(own, constants, state, cotangent):
@@ -198,6 +209,26 @@ def _by_whom(
             f"in place of {units}: the number of units is that of its arrays, not a setting."
         )
     return divided(own)
+
+
+def _pulled(run: Callable[[Any, Any], Any], parameters: Parts, state: PyTree) -> ClosedJaxpr:
+    """The program of a pullback, in which the equation of known states is, too."""
+
+    def pulled(parameters, state):
+        return jax.vjp(run, parameters, state)[1](state)
+
+    return jax.make_jaxpr(pulled)(parameters, state)
+
+
+def _check_numbers(alone: ClosedJaxpr, together: ClosedJaxpr, units: tuple[int, ...]) -> None:
+    """Raise `ValueError` where a program for one unit has other numbers in it than that for all."""
+    differ = numbers_in(alone) ^ numbers_in(together)
+    if differ:
+        found = ", ".join(str(x if x.imag else x.real) for x in sorted(differ, key=abs))
+        raise ValueError(
+            f"`recurrence` must make no number (such as {found}) of how many units its arrays "
+            f"have, {units}, as each unit runs by itself: take it from a setting, such as `hidden`."
+        )
 
 
 def _with_copies(parameters: Parts, state: PyTree) -> Parts:

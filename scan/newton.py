@@ -76,8 +76,9 @@ def newton(
       any other: the iterations use the Jacobian's diagonal (quasi-DEER) and more of them are
       needed.
     - `tolerance`: the largest step of the recurrence that counts as none, for every number of every
-      state, relative to its size above 1 and that of its unit before the step; by default a hundred
-      units of rounding, two in half precision.
+      state, relative to its size and that of its unit before the step, or to the largest of all
+      states but at most 1 where that is more; by default a hundred units of rounding, two in half
+      precision.
     - `max_iterations`: after which the loop takes over.
     - `damping`: in [0, 1): how much the Jacobian is shrunk. 0 is Newton's method, which may
       diverge where the recurrence expands; towards 1 it becomes the recurrence's own iteration.
@@ -138,7 +139,9 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
         size = size_of(new)
         start, anew = size_of(problem.state), size_of(problem.initial)
         size = jnp.maximum(size, states_before(start, begin, anew, size))
-        return jnp.max(size_of(new - old) / jnp.maximum(1, size))
+        # Where all are small, by the largest: what is scaled down is found as exactly.
+        least = jnp.clip(jnp.max(size), jnp.finfo(size.dtype).tiny, 1)
+        return jnp.max(size_of(new - old) / jnp.maximum(least, size))
 
     def unfinished(loop):
         count, _, moved = loop

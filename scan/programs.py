@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxtyping import PyTree
 
@@ -274,3 +276,25 @@ def size_of(program: Jaxpr) -> int:
 def variables_of(atoms: Iterable[Any]) -> list:
     """Those of a program's atoms that are no literals."""
     return [v for v in atoms if not isinstance(v, Literal)]
+
+
+def numbers_in(traced: ClosedJaxpr) -> set[complex]:
+    """The floating-point numbers that are written into a traced program.
+
+    Of a `stand_in`, which is traced where it is lowered, those of what is the same elsewhere.
+    """
+    scalars, programs = [], []
+
+    def add(traced: ClosedJaxpr) -> None:
+        scalars.extend(x for x in traced.consts if not isinstance(x, Tracer) and np.ndim(x) == 0)
+        programs.append(traced.jaxpr)
+
+    add(traced)
+    while programs:
+        for equation in programs.pop().eqns:
+            scalars += [atom.val for atom in equation.invars if isinstance(atom, Literal)]
+            programs += called_by(equation)
+            if equation.primitive.name == "stand_in":
+                operands = [atom.aval for atom in equation.invars]
+                add(jax.make_jaxpr(equation.params["other"])(*operands))
+    return {complex(x) for x in scalars if jnp.issubdtype(jnp.result_type(x), jnp.inexact)}

@@ -23,9 +23,10 @@ class Fronted(AbstractCell):
 
     What is kept for the front are its parameters once for each unit of the cell, and the same for
     the cell as without it: for 96 complex units and an encoder from 6 numbers to 64 that is 344 kB
-    in float32 beside 50. For that each unit is run by itself: a cell of one's own takes the number
-    of units off its arrays there, not from `hidden`. Of cells whose units act on one another, and
-    of those with a matrix for a state, everything is kept for the front that `rtrl.Dense` keeps.
+    in float32 beside 50. For that each unit is run by itself: a cell of one's own takes a shape
+    with the number of units off its arrays there, and a number that is made of it, such as a scale
+    of 1/√n, from `hidden`. Of cells whose units act on one another, and of those with a matrix for
+    a state, everything is kept for the front that `rtrl.Dense` keeps.
     """
 
     front: Callable[[Array], Array]

@@ -82,6 +82,22 @@ def test_a_long_sequence_converges_in_a_few_iterations(name):
     assert report.converged and report.iterations <= 25
 
 
+def test_small_states_are_as_exact_as_large_ones(float32):
+    cell = eqx.filter_jit(lambda: zoo.Elman(3, 8, key=jax.random.key(0)))()
+    cell = eqx.tree_at(lambda c: c.b, cell, replace_fn=jnp.zeros_like)
+    xs = jnp.asarray(np.random.default_rng(0).normal(size=(TIME, 3)), jnp.float32)
+
+    @eqx.filter_jit
+    def outputs(cell, xs, method):
+        return cell.scan(cell.init_state(), xs, method=method)[1]
+
+    for scale in (1.0, 1e-5):
+        newton, loop = (outputs(cell, scale * xs, m) for m in ("newton", "sequential"))
+        assert 0 < np.max(np.abs(loop)) < 10 * scale
+        # The last step was below 1.2e-5, and by the Jacobian's diagonal alone others are left.
+        forms.assert_close(newton / scale, loop / scale, 3e-5)
+
+
 def doubling(p, h, x):
     return p * h + jnp.sin(5 * h) + x
 

@@ -270,3 +270,21 @@ def test_what_is_no_front_or_cell_is_named(unhooked):
         zoo.Windowed("gru", 2)
     with pytest.raises(TypeError, match=r"`parameters` \(of kind dict\) must be an `rtrl.Parts`"):
         rtrl.Shared(rtrl.Diagonal()).zeros({"w": jnp.ones(3)}, jnp.zeros(3))
+
+
+@pytest.mark.parametrize("makes_a_number", [True, False])
+def test_a_number_made_of_how_many_units_an_array_has_is_refused(makes_a_number):
+    """A unit by itself would have another, which no shape shows."""
+
+    class Scaled(Placed):
+        def update(self, state, x):
+            count = self.u.shape[1] if makes_a_number else self.hidden
+            return super().update(state, x / count**0.5)
+
+    memory = zoo.Fronted(jnp.tanh, Scaled(3, 4, key=jax.random.key(0)), inputs=3)
+    run = lambda: memory.rtrl_scan((memory.init_state(), memory.rtrl_init()), jnp.ones((5, 3)))  # noqa: E731
+    if not makes_a_number:
+        jax.eval_shape(run)
+        return
+    with pytest.raises(ValueError, match=r"no number \(such as 2\.0\) of how many units"):
+        jax.eval_shape(run)

@@ -147,7 +147,7 @@ def _equalities(memory: AbstractMemory, seed: int) -> list[Check]:
         problem = draw_problem(moved, seed)
     return [
         *equalities.values(problem),
-        *equalities.without_flags(problem),
+        *(equalities.without_flags(problem) if equalities.states_forms_itself(memory) else ()),
         *equalities.bptt(problem),
         *equalities.forward_mode(problem),
         *equalities.constant_carries(problem),

@@ -12,6 +12,7 @@ import zoo
 from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULES, for_each
 from tests.zoo import forms
 from tests.zoo.forms import assert_close
+from zoo.proofs import equalities
 from zoo.proofs.forms import BATCH, LOOP, SEGMENTS, TIME, in_segments, perturbed
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import along
@@ -66,6 +67,14 @@ def test_one_step_and_the_fewest_units(case, seed, begin):
     assert_close((out[0][0], out[1]), (end, ys))
     assert_close(scanned, (end, ys))
     assert_close(gradient, (exact, d_xs))
+
+
+@for_each(KINDS, quick=FEWER)
+def test_without_flags(case):
+    """Of the kinds' own forms; those that a cell states itself its proof looks at."""
+    problem = draw_problem(perturbed(forms.built(case)[0], 3), 3)
+    for check in equalities.without_flags(problem):
+        assert check.passed, check.sentence()
 
 
 @every_cell

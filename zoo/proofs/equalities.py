@@ -1,5 +1,6 @@
 """All forms of a memory against the plain loop, in values and gradients, and across resets."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -71,36 +72,55 @@ def values(problem: Problem) -> list[Check]:
     return [kept_dtypes(problem.xs.dtype, changes), *out]
 
 
+_OF_FORMS = (
+    "step", "scan", "rtrl_step", "rtrl_scan",
+    "states", "segment_states", "surrogate_states", "scan_in_chunks",
+)  # fmt: skip
+_OURS = re.compile(r"rtrl\.segment|zoo\.(memory|cell|kinds\..*)")
+
+
+def states_forms_itself(memory: AbstractMemory) -> bool:
+    """Whether a form is not all the kind's own, of which the library's tests look at every one."""
+    definers = (
+        next((c for c in type(memory).__mro__ if name in vars(c)), AbstractMemory)
+        for name in _OF_FORMS
+    )
+    return not all(_OURS.fullmatch(definer.__module__) for definer in definers)
+
+
 @jit
 def _without_flags(memory, carry, xs):
-    first, one = memory.scan(carry[0], xs[:1])
-    end, others = memory.scan(first, xs[1:])
+    one = memory.scan(carry[0], xs[:1])
+    first, y = memory.step(carry[0], xs[0])
+    end, ys = memory.scan(first, xs[1:])
     # The sensitivity is zero at first, so that steps come before a segment that might forget it.
-    rolled, before = jax.lax.scan(lambda c, x: memory.rtrl_step(c, x), carry, xs[:7])
-    after, later = memory.rtrl_scan(rolled, xs[7:])
-    return {
-        "step": jax.lax.scan(lambda h, x: memory.step(h, x), carry[0], xs),
-        "scan, of one step and others": (end, jnp.concatenate([one, others])),
-        "rtrl_step and rtrl_scan": (after, jnp.concatenate([before, later])),
-    }
+    rolled, z = jax.lax.scan(lambda c, x: memory.rtrl_step(c, x), carry, xs[:7])
+    after, zs = memory.rtrl_scan(rolled, xs[7:])
+    outputs = jnp.concatenate([y[None], ys]), jnp.concatenate([z, zs])
+    return one, (first, y[None]), (end, outputs[0]), (after, outputs[1])
 
 
 def without_flags(problem: Problem) -> list[Check]:
     """The values of forms that are told of no episode border, for the first sequence."""
     problem = replace(problem, begin=np.zeros_like(problem.begin))
+    plain, rolled = problem.outcome(LOOP), problem.outcome(RTRL_FORMS["rtrl_step"])
+    given = problem.carry, problem.xs, (plain.end, plain.ys), (rolled.end, rolled.sensitivity)
+    carry, xs, wanted, (end, sensitivity) = jax.tree.map(lambda leaf: leaf[0], given)
+    one, first, steps, segments = _without_flags(problem.memory, carry, xs)
+    # Random signs depend on the segmentation.
+    drawn = is_random(sensitivity)
+    segments = ((segments[0][0], () if drawn else segments[0][1]), segments[1])
+    compared = (
+        ("step and scan", steps, wanted),
+        ("scan of one step", one, first),
+        ("rtrl_step and rtrl_scan", segments, ((end, () if drawn else sensitivity), wanted[1])),
+    )
     rule = "without `begin` a form does what it does where that is false"
-    random, out = is_random(problem.carry[1]), []
-    carry, xs = jax.tree.map(lambda leaf: leaf[0], (problem.carry, problem.xs))
-    for name, found in _without_flags(problem.memory, carry, xs).items():
-        form = in_segments(4, 1, 4) if "rtrl" in name else LOOP
-        outcome = problem.outcome(form)
-        end = (outcome.end, outcome.sensitivity) if form.cuts else outcome.end
-        expected = jax.tree.map(lambda leaf: leaf[0], (end, outcome.ys))
-        if random and form.cuts:  # whose signs depend on the segmentation
-            found, expected = ((end[0], ys) for (end, ys) in (found, expected))
-        parts = (dict(zip(("carry", "y"), each, strict=True)) for each in (found, expected))
-        out.append(_check("forms", f"{name}, without flags", *parts, rule))
-    return out
+    named = lambda pair: dict(zip(("carry", "y"), pair, strict=True))  # noqa: E731
+    return [
+        _check("forms", f"{what}, without flags", named(found), named(expected), rule)
+        for what, found, expected in compared
+    ]
 
 
 def _gradient(outcome):

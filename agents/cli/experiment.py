@@ -36,8 +36,9 @@ class Experiment(CompilingCommand):
         from agents.cli.tables import table
 
         if not self.name:
-            if self.variants:
-                raise ValueError("--variants has no meaning without the name of an experiment")
+            for name, default in (("variants", ()), ("scale", "small"), ("out", None)):
+                if getattr(self, name) != default:
+                    raise ValueError(f"--{name} has no meaning without the name of an experiment")
             rows = table("experiments", ["name", "question", "source"], narrow=True)
             for name in experiments.names():
                 experiment = experiments.load(name)

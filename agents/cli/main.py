@@ -36,6 +36,7 @@ from agents.cli.train import train_command, untold_train_command
 from agents.cli.watch import Watch
 from agents.cli.words import early, in_flags, parse_count
 from agents.running.errors import ProcessLost, RunsFailed, TrainingDiverged, TrainingInterrupted
+from agents.running.output import lasting_console
 
 # Errors that are told in one message.
 _TOLD = (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, ProcessLost)
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # no training ends for want of a character
-    errors = Console(stderr=True, soft_wrap=True)
+    errors = lasting_console(sys.stderr, soft_wrap=True)
     if words[:1] == ["--version"]:
         print(versions())
         return 0
@@ -75,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.enable()
         if getattr(command, "cache", False):
             keep_compiled()
-        command(Console(markup=False, emoji=False))  # names of runs may hold brackets and colons
+        # Names of runs may hold brackets and colons.
+        command(lasting_console(markup=False, emoji=False))
     except TrainingInterrupted as stopped:
         on = f"{stopped.where} To go on:\n{_again(words)}" if stopped.resumable else str(stopped)
         errors.print(on, markup=False, highlight=False)

@@ -65,8 +65,8 @@ class GradientOptions:
     """How the sensitivities of a rollout's segments are kept (rtrl): full by default, or with two
     or three digits in half the memory."""
 
-    def make(self, usual: Gradient) -> Gradient:
-        """Return the choice, from the algorithm's usual one where that is of the same kind.
+    def make(self, usual: Any) -> Gradient:
+        """Return the choice, from the agent's `usual` one where that is of the same kind.
 
         **Raises:**
 
@@ -79,10 +79,18 @@ class GradientOptions:
             if name not in names[self.gradient]:
                 raise ValueError(f"--{name} has no meaning with --gradient {self.gradient}")
         if self.gradient == "tbptt":
-            return TBPTT(**({"length": given["segment"]} if given else {}))
-        if self.gradient == "bptt":
-            return BPTT()
-        return dataclasses.replace(usual if isinstance(usual, RTRL) else RTRL(), **given)
+            given = {"length": given["segment"]} if given else {}
+        kind = _GRADIENTS[self.gradient]
+        return dataclasses.replace(usual if isinstance(usual, kind) else kind(), **given)
+
+    @classmethod
+    def standing_for(cls, gradient: Gradient) -> "GradientOptions":
+        """Return the options that `make` this one, where it is the algorithm's usual one."""
+        (name,) = (name for name, kind in _GRADIENTS.items() if isinstance(gradient, kind))
+        return cls(name)
+
+
+_GRADIENTS: dict[Any, Any] = {"rtrl": RTRL, "tbptt": TBPTT, "bptt": BPTT}
 
 
 # Settings that are no numbers or words, and the options that stand for them.
@@ -96,7 +104,8 @@ _GROUPS = {
 def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     """Make the options of an algorithm, as a dataclass for tyro.
 
-    They are read off its fields, their docstrings, and their defaults or those of a preset.
+    They are read off its fields, their docstrings, and their defaults or those of a preset, which
+    are its `usual`.
 
     **Raises:**
 
@@ -104,7 +113,7 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     """
     given = {} if preset is None else kind.named_settings(preset)
     annotations, docs = typing.get_type_hints(kind), field_docs(kind)  # without bounds
-    options = []
+    options, usual = [], {**_defaults(kind), **given}
     for setting in dataclasses.fields(kind):
         if setting.name == "_":
             continue
@@ -119,8 +128,8 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
         elif annotation in _GROUPS:
             group = _GROUPS[annotation]
             make: Any = group
-            if isinstance(default, zoo.Spec):
-                make = functools.partial(MemoryOptions.standing_for, default)
+            if setting.name in usual:
+                make = functools.partial(group.standing_for, usual[setting.name])
             options.append((setting.name, group, field(default_factory=make)))
             continue
         elif annotation is int:
@@ -132,7 +141,9 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
             options.append((setting.name, annotation))
         else:
             options.append((setting.name, annotation, default))
-    made = dataclasses.make_dataclass(kind.__name__, options, frozen=True, kw_only=True)
+    made = dataclasses.make_dataclass(
+        kind.__name__, options, frozen=True, kw_only=True, namespace={"usual": usual}
+    )
     made.__doc__ = (inspect.getdoc(kind) or "").partition("\n")[0]
     return made
 
@@ -149,7 +160,11 @@ def make_agent(kind: type[AbstractAgent], options: Any, **changed: Any) -> Abstr
     `ValueError` naming the setting that is wrong.
     """
     settings = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-    settings["env_options"] = parse_options(settings["env_options"], "--env-options")
+    usual = options.usual
+    typed = parse_options(settings["env_options"], "--env-options")
+    # Those of the agent's own environment are no other's.
+    its_own = settings["env"] == usual.get("env", settings["env"])
+    settings["env_options"] = usual["env_options"] if its_own and not typed else typed
     given = settings.get("memory"), settings.get("gradient")
     match given:
         case MemoryOptions(credit=credit), GradientOptions(gradient=gradient):
@@ -160,16 +175,21 @@ def make_agent(kind: type[AbstractAgent], options: Any, **changed: Any) -> Abstr
             if isinstance(value, MemoryOptions):
                 settings[name] = value.make()
             elif isinstance(value, GradientOptions):
-                settings[name] = value.make(_default(kind, name))
+                settings[name] = value.make(usual.get(name))
         return kind(**settings | changed)
     except TypeError as error:  # of a wrong kind: an error of the user's here, not of a program's
         raise ValueError(str(error)) from error
 
 
-def _default(kind: type, name: str) -> Any:
-    (setting,) = [f for f in dataclasses.fields(kind) if f.name == name]
-    made = setting.default_factory
-    return setting.default if made is dataclasses.MISSING else made()
+def _defaults(kind: type) -> dict[str, Any]:
+    """Return the settings that need not be given."""
+    missing, found = dataclasses.MISSING, {}
+    for setting in dataclasses.fields(kind):
+        if setting.default_factory is not missing:
+            found[setting.name] = setting.default_factory()
+        elif setting.default is not missing:
+            found[setting.name] = setting.default
+    return found
 
 
 def field_docs(kind: type) -> dict[str, str]:

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from agents.running import shards
 from agents.running.errors import CheckpointError, OtherStateError
 from agents.running.files import write_whole
+from agents.running.output import printable
 from zoo.annotations import annotations_of, fitted
 from zoo.parts.checks import shown
 
@@ -254,7 +255,7 @@ def differences(stored: Mapping, asked: Mapping) -> list[str]:
     old, new = (_flatten(json.loads(json.dumps(dict(x)))) for x in (stored, asked))
     filled = {key[:end] for key in [*old, *new] for end in range(len(key)) if key[end] == "."}
     return [
-        f"{_printable(key)}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
+        f"{printable(key)}: {old.get(key, 'absent')} there, {new.get(key, 'absent')} asked for"
         for key in dict.fromkeys([*old, *new])
         if old.get(key) != new.get(key) and key not in filled  # empty in one, lines in the other
     ]
@@ -278,11 +279,10 @@ def _manifest(tree: Any) -> list[tuple[str, list[int], str]]:
 
 def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
     there, wanted = (
-        {name: _printable(f"{dtype}{shape}") for name, shape, dtype in x}
-        for x in (stored, expected)
+        {name: printable(f"{dtype}{shape}") for name, shape, dtype in x} for x in (stored, expected)
     )
     problems = [
-        f"array {_printable(name)} is {there.get(name, 'missing')} there, "
+        f"array {printable(name)} is {there.get(name, 'missing')} there, "
         f"{wanted.get(name, 'none')} expected"
         for name in dict.fromkeys([*wanted, *there])
         if there.get(name) != wanted.get(name)
@@ -294,11 +294,6 @@ def _check_manifest(path: str | Path, stored: list, expected: list) -> None:
         raise OtherStateError(
             f"{path} holds another state:\n" + "\n".join(f"  {line}" for line in shown)
         )
-
-
-def _printable(text: str) -> str:
-    # A terminal obeys control characters, and the file may be a stranger's.
-    return text if text.isprintable() else ascii(text)
 
 
 def _is_key(leaf: Any) -> bool:

@@ -95,7 +95,8 @@ def _agent_of(config: dict[str, Any], env: Any, trusted: str | None) -> Abstract
 
 
 def _refuse_modules(env: Any, options: Any) -> None:
-    """Refuse an environment that gymnasium would import a module for, whatever that does."""
+    """Refuse an environment that gymnasium would import a module for, whatever that does, or open a
+    file."""
     if not isinstance(env, str):
         resolve(env)  # of an object there is a description only: refused with what to do
     if not env.startswith(GYMNASIUM):
@@ -108,6 +109,12 @@ def _refuse_modules(env: Any, options: Any) -> None:
             "if you trust it, import the module first (--import on the command line), or give it "
             "as `env`."
         )
+    for text in _texts(options):
+        if text.startswith(("~", ".")) or {"/", "\\"} & set(text):  # a model of MuJoCo's, say
+            raise ValueError(
+                f"it names a file ({shown(text)}) in an option of {shown(env)}, which loading does "
+                "not open: if you trust it, give the environment as `env`."
+            )
 
 
 def _texts(value: Any) -> Iterator[str]:

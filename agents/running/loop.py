@@ -73,6 +73,8 @@ class Loop:
                 raise OSError(error.errno, what, error.filename) from error
             raise
         self.records.end()
+        if stop.number is not None:  # too late for this run, and not for what would come after it
+            raise self._interrupted(self.total, stop.number)
         return state
 
     def _records(self, start: int, show: Show, drop_scalars: bool) -> Records:
@@ -134,14 +136,17 @@ class Loop:
                 self._save(state, iteration)
             if asked is not None and not last:
                 self.saver.finish()
-                size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT
-                raise TrainingInterrupted(
-                    f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
-                    f"{self.total * size:,} steps of each seed), which {path} holds.",
-                    asked,
-                    resumable=self.resumable,
-                )
+                raise self._interrupted(iteration, asked)
         return state
+
+    def _interrupted(self, iteration: int, number: int) -> TrainingInterrupted:
+        size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT
+        return TrainingInterrupted(
+            f"stopped after iteration {iteration} of {self.total} ({iteration * size:,} of "
+            f"{self.total * size:,} steps of each seed), which {path} holds.",
+            number,
+            resumable=self.resumable,
+        )
 
     def _flush(self) -> None:
         if self.pending is None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.running.folder import CONFIG
+from agents.running.output import printable
 
 
 class Outline(NamedTuple):
@@ -32,7 +33,7 @@ class Outline(NamedTuple):
 def outline(config: Mapping[str, Any]) -> Outline:
     """Describe a run by its configuration, that of `config.json`."""
     agent = as_mapping(config.get("agent"))
-    return Outline(_environment(agent), _memory(agent), _gradient(agent))
+    return Outline(*map(printable, (_environment(agent), _memory(agent), _gradient(agent))))
 
 
 def common(outlines: Sequence[Outline]) -> Outline:
@@ -61,7 +62,7 @@ def by_environment(runs: Mapping[str, str | Path]) -> dict[str, dict[str, Outlin
         name, params = about.environment, _params(configs[label])
         others = [_params(configs[o]) for o, x in outlines.items() if x.environment == name]
         differing = {k: v for k, v in params.items() if any(x.get(k) != v for x in others)}
-        name = " with ".join(filter(None, (name, _listed(differing))))
+        name = " with ".join(filter(None, (name, printable(_listed(differing)))))
         groups.setdefault(name, {})[label] = about._replace(environment=name)
     return groups
 

@@ -7,13 +7,15 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from agents.running.output import lasting_console
+
 Show = bool | Literal["bar", "lines"]
 
 
 def say(text: str, show: Show) -> None:
     """Print a line of text, where progress is shown at all."""
     if show:
-        Console(soft_wrap=True).print(text, markup=False, highlight=False)
+        lasting_console(soft_wrap=True).print(text, markup=False, highlight=False)
 
 
 class ProgressReport:
@@ -40,7 +42,8 @@ class ProgressReport:
         console: Console | None = None,
     ):
         self._total, self._start, self._steps = total, start, steps
-        self._console = console or Console(force_terminal=True if show == "bar" else None)
+        forced = True if show == "bar" else None
+        self._console = console or lasting_console(force_terminal=forced)
         bar = show == "bar" or (show is True and self._console.is_terminal)
         self._lines = show == "lines" or (show is True and not bar)
         self._return, self._last = float("nan"), start

@@ -205,6 +205,8 @@ def _lines(path: Path) -> tuple[list[str], list[str]]:
 def _parsed(columns: list[str], line: str) -> Row:
     if tuple(columns[:3]) != INDEX or len(set(columns)) < len(columns):
         raise ValueError(f"its columns do not begin with {', '.join(INDEX)}")
+    if not all(map(str.isprintable, columns)):
+        raise ValueError("its columns have names that cannot be printed")
     cells = line.split(",")
     if len(cells) != len(columns):
         raise ValueError(f"it has {len(cells)} cells in {len(columns)} columns")

@@ -6,7 +6,8 @@ from typing import Any
 
 
 class StopRequest:
-    """Turns the first Ctrl-C, SIGTERM or SIGHUP into a request; the second stops at once.
+    """Turns the first Ctrl-C, SIGTERM or SIGHUP into a request; the second raises
+    `KeyboardInterrupt`, once Python runs again: not before what JAX computes at the time is done.
 
     Use it as a context manager. `number` is the signal that came, or `None`. Outside the main
     thread, which signals do not reach, it does nothing.

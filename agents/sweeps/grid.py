@@ -11,7 +11,6 @@ from typing import Any
 from agents.running.folder import folder_name
 
 Texts = tuple[str, ...]
-_COMMA = re.compile(r",(?![^()\[\]{}]*[)\]}])")  # not one inside of brackets
 _LONGEST_NAME = 250  # bytes: file systems have 255 for that of a file, as NAME.exit
 _TABLES = ("settings", "grid")
 
@@ -132,13 +131,25 @@ def read_axes(texts: Sequence[str]) -> dict[str, Texts]:
     axes: dict[str, Texts] = {}
     for text in texts:
         name, _, values = text.partition("=")
-        name, parts = _plain(name), tuple(_COMMA.split(values))
+        name, parts = _plain(name), _divided(values)
         if not (name and all(parts)):
             raise ValueError(f"--grid (={text!r}) must be written as NAME=VALUE,VALUE")
         if name in axes:
             raise ValueError(f"--grid gives {name!r} twice")
         axes[name] = parts
     return axes
+
+
+def _divided(values: str) -> Texts:
+    """Divide at the commas outside of brackets."""
+    parts, depth = [""], 0
+    for character in values:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(parts)
 
 
 def names_in(words: Sequence[str]) -> Iterator[str]:

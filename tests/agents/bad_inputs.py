@@ -165,6 +165,8 @@ COMMANDS = [
     (f"{TRAIN} --evaluation-episodes 0", "--evaluation-episodes (=0) must be a whole number"),
     (f"{TRAIN} --checkpoint-every 0", "--checkpoint-every (=0) must be a whole number of at"),
     (f"{TRAIN} --resume", "there is nothing to resume in"),
+    ("experiment --scale quick", "--scale has no meaning without the name of an experiment"),
+    ("experiment --out {new}", "--out has no meaning without the name of an experiment"),
     (f"{TRAIN} --drop-scalars", "--drop-scalars (=True) has no meaning without --resume"),
     ("train --env RepeatFirst --out {run}", "holds a run of another configuration"),
     ("train --env RepeatFirst --out {file}", "--out (="),

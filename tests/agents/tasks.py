@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import shlex
 from typing import Any
 
@@ -180,3 +181,10 @@ SMALL_TRAINING = shlex.split(
     "--evaluation-episodes 2 --out"
 )
 """Words of the command line, without the folder."""
+
+
+def closed_pipe():
+    """A stream that nobody reads, as what writes to `tee` has where Ctrl-C has ended that."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return os.fdopen(writing, "w")

@@ -5,7 +5,9 @@ import json
 import re
 import shlex
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,6 +25,7 @@ from agents.cli.play import Play
 from agents.cli.tables import decimals_of, interval
 from agents.cli.train import agent_of
 from agents.cli.words import in_flags, parse_count, parse_seed
+from agents.learning.gradients import Gradient
 from tests.agents.tasks import SMALL_TRAINING
 from zoo.options import parse_options
 
@@ -65,6 +68,38 @@ def test_every_option_of_the_algorithm_is_passed_on():
         **numbers,
         **switches,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(PPO):
+    """Where gradient and environment have other defaults."""
+
+    env: Any = "RepeatFirst"
+    env_options: dict = field(default_factory=lambda: {"decks": 2})
+    gradient: Gradient = field(default_factory=lambda: TBPTT(4))
+
+    @classmethod
+    def presets(cls):
+        return {"whole": {"gradient": BPTT(), "env_options": {"decks": 3}}}
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        ("", {"gradient": TBPTT(4), "env_options": {"decks": 2}}),
+        ("--gradient tbptt", {"gradient": TBPTT(4), "env_options": {"decks": 2}}),
+        ("--segment 2", {"gradient": TBPTT(2), "env_options": {"decks": 2}}),
+        ("--gradient rtrl", {"gradient": RTRL(), "env_options": {"decks": 2}}),
+        ("--preset whole", {"gradient": BPTT(), "env_options": {"decks": 3}}),
+        ("--env-options decks=1", {"gradient": TBPTT(4), "env_options": {"decks": 1}}),
+        ("--env t_maze", {"gradient": TBPTT(4), "env": "t_maze", "env_options": {}}),
+    ],
+)
+def test_an_agents_own_defaults_are_those_of_the_command_line(words, settings):
+    agents.register("own_of_test_cli", Own)
+    command = parse_command(shlex.split(f"train --algorithm own_of_test_cli --out a {words}"))
+    expected = Own(memory=zoo.spec("rtu", hidden=128), **settings)
+    assert make_agent(Own, command.agent) == expected
 
 
 def test_a_preset_changes_the_defaults_and_what_is_given_besides_wins():

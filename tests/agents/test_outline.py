@@ -75,6 +75,11 @@ def test_objects_are_of_one_environment_where_all_of_it_is_the_same(tmp_path):
     assert found["RepeatPrevious(decks=1, k=32)"]["longer"].environment in found
 
 
+def test_a_strangers_configuration_moves_no_cursor():
+    about = outline({"agent": {"env": "a\x1b[2J", "memory": {"name": "\x07", "hidden": 1}}})
+    assert str(about).isprintable() and "a\\x1b[2J" in str(about)
+
+
 @pytest.mark.parametrize("text", [None, "", "[]", "{", '{"agent": 3}', '{"agent": {"memory": 1}}'])
 def test_a_configuration_that_cannot_be_read_says_nothing(text, tmp_path):
     if text is not None:

@@ -122,6 +122,7 @@ ROWS = "iteration,env_steps,seed,loss\n1,10,0,1.0\n1,10,1,2.0\n2,20,0,3.0\n2,20,
         ("1,10,1,", "1,10,-1,", r"line 3: 'seed' \(='-1'\) must be in 0 … 9223372036854775807"),
         ("2,20,0", "2,1" + 20 * "0" + ",0", r"line 4: 'env_steps' \(='10{20}'\) must be in 0 … "),
         ("1.0", "\udcff", r"line 2: 'loss' \(='�'\) is no number"),
+        ("loss", "lo\x1b[2Jss", "line 2: its columns have names that cannot be printed"),
     ],
 )
 def test_damaged_rows_are_named(path, old, new, message):

@@ -41,6 +41,7 @@ from agents.running.loop import Loop
 from agents.running.programs import Programs, check_report, evaluation_keys
 from agents.running.scalars import ScalarLog, ScalarsError
 from tests.agents.damage import rewritten
+from tests.agents.tasks import closed_pipe
 from tests.agents.trackers import install_tracker
 
 pytestmark = pytest.mark.usefixtures("traced_once")
@@ -297,6 +298,21 @@ def test_other_signals_are_honored_like_interrupt(tmp_path, interrupt, number, h
     assert after == before
 
 
+def test_a_signal_in_the_last_iteration_stops_what_would_come_after(tmp_path, interrupt):
+    interrupt(6)
+    with pytest.raises(TrainingInterrupted, match="stopped after iteration 6 of 6 "):
+        train(Walk(), tmp_path / "a")
+    assert read_header(tmp_path / "a" / "checkpoint.eqx").progress["iteration"] == 6
+    assert (tmp_path / "a" / "learning_curve.png").exists()
+    assert train(Walk(), tmp_path / "a", resume=True).iterations == 6
+
+
+def test_output_that_nobody_reads_ends_no_training(tmp_path, monkeypatch):
+    with closed_pipe() as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert train(Walk(), tmp_path / "a", progress="lines").iterations == 6
+
+
 @pytest.mark.slow
 def test_a_hangup_that_is_ignored_stays_so(tmp_path, interrupt):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
@@ -486,6 +502,10 @@ def with_config(folder, **changed):
         (
             {"agent__env": "gymnasium/GymV26Environment-v0", "agent__env_options": {"id": "a:X"}},
             "environment of a module .* does not import",
+        ),
+        (
+            {"agent__env": "gymnasium/Ant-v5", "agent__env_options": {"xml_file": "/etc/hosts"}},
+            r"names a file \('/etc/hosts'\) in an option of 'gymnasium/Ant-v5', .* does not open",
         ),
     ],
 )  # fmt: skip

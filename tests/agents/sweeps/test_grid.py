@@ -125,10 +125,12 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_axes_are_read_from_words():
     texts = ["learning-rate=1e-4,3e-4", "memory_options.shape=(1, 2),[3,4],5", "env=a=b"]
+    texts += ["nested=[[1,2],[3,4]],(1,(2,3)),4"]
     assert read_axes(texts) == {
         "learning_rate": ("1e-4", "3e-4"),
         "memory_options.shape": ("(1, 2)", "[3,4]", "5"),
         "env": ("a=b",),
+        "nested": ("[[1,2],[3,4]]", "(1,(2,3))", "4"),
     }
 
 

@@ -16,6 +16,7 @@ from zoo.proofs import equalities, promises
 from zoo.proofs.forms import jit, perturbed
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.report import Check, ProofError, Report
+from zoo.proofs.resets import resets
 
 
 def prove(
@@ -151,7 +152,7 @@ def _equalities(memory: AbstractMemory, seed: int) -> list[Check]:
         *equalities.bptt(problem),
         *equalities.forward_mode(problem),
         *equalities.constant_carries(problem),
-        *equalities.resets(problem),
+        *resets(problem),
         *equalities.unbiased(problem, seed),
         *equalities.moved_on(problem, seed),
     ]

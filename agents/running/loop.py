@@ -67,8 +67,9 @@ class Loop:
             with contextlib.suppress(OSError):
                 self.records.end(failed=True)
             if isinstance(error, OSError) and error.errno is not None:
-                there = (self.folder / CHECKPOINT).exists()
-                left = "is kept" if there else "is gone"
+                path = self.folder / CHECKPOINT
+                # Gone, or moved with its folder, or this process is in another one.
+                left = "is kept" if path.exists() else f"is no longer at {path.absolute()}"
                 what = f"{error.strerror}; the checkpoint of iteration {self.saver.saved} {left}"
                 raise OSError(error.errno, what, error.filename) from error
             raise

@@ -80,9 +80,10 @@ class Records(AbstractRecords):
         drop_scalars: bool,
     ):
         self._folder, self._config, self._tracking = folder, config, tracking
-        write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
         seeds, blank = config["seeds"], steps if drop_scalars else None
+        # First, as it may refuse the rows that are there: who is refused changes nothing.
         self._scalars = ScalarLog(folder / SCALARS, metrics, seeds=seeds, keep=kept, blank=blank)
+        write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
         # What an attempt before has written behind the checkpoint that this one begins at; and its
         # picture, which would stand for the end of this one.
         purge = start * steps + 1

@@ -18,6 +18,7 @@ from zoo.proofs.forms import known_options
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import difference
 from zoo.proofs.report import Check, Report
+from zoo.proofs.resets import resets
 
 KEY = jax.random.key(0)
 
@@ -102,21 +103,31 @@ def test_a_lie_is_named(name):
 
 BEGINS = r"without `begin` a form does what it does where that is false"
 CONSTANT = r"gradients through a carry is off by .*: a carry is a constant"
+without_flags, constant_carries = equalities.without_flags, equalities.constant_carries
 LIARS_OF_FORMS = {
-    liars_of_forms.NoFlagsAreABegin: ("without_flags", rf"forms, step and scan, .*: {BEGINS}"),
+    liars_of_forms.NoFlagsAreABegin: (
+        without_flags,
+        rf"forms, step and scan, .*: {BEGINS}",
+    ),
     liars_of_forms.NoFlagsForgetThePast: (
-        "without_flags",
+        without_flags,
         rf"`\['carry'\]\[1\].*`: forms, rtrl_step and rtrl_scan, .*: {BEGINS}",
     ),
-    liars_of_forms.EveryStepBegins: ("without_flags", rf"forms, step and scan, .*: {BEGINS}"),
+    liars_of_forms.EveryStepBegins: (
+        without_flags,
+        rf"forms, step and scan, .*: {BEGINS}",
+    ),
     liars_of_forms.OneStepIsTwice: (
-        "without_flags",
+        without_flags,
         rf"`\['y'\]`: forms, scan of one step, .*: {BEGINS}",
     ),
-    liars_of_forms.OpenToThePast: ("constant_carries", rf"the carry in.*{CONSTANT}"),
-    liars_of_forms.OpenToTheFuture: ("constant_carries", rf"the carry out.*\.[wu]`.*{CONSTANT}"),
+    liars_of_forms.OpenToThePast: (constant_carries, rf"the carry in.*{CONSTANT}"),
+    liars_of_forms.OpenToTheFuture: (
+        constant_carries,
+        rf"the carry out.*\.[wu]`.*{CONSTANT}",
+    ),
     liars_of_forms.MultipliesItsReset: (
-        "resets",
+        resets,
         r"`stepper.*: resets, NaNs before a begin is off by inf: what is not finite",
     ),
 }
@@ -127,9 +138,9 @@ LIARS_OF_FORMS = {
 def test_a_form_that_lies_is_named(kind):
     check, message = LIARS_OF_FORMS[kind]
     problem = draw_problem(kind(3, 4, key=KEY))
-    if check == "without_flags":
+    if check is without_flags:
         assert equalities.states_forms_itself(problem.memory)
-    found = [each for each in getattr(equalities, check)(problem) if not each.passed]
+    found = [each for each in check(problem) if not each.passed]
     assert found and re.search(message, found[0].sentence())
 
 

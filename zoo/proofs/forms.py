@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from zoo.memory import AbstractMemory
+from zoo.memory import AbstractMemory, PlainStepper
 from zoo.proofs.loop import plain_loop, segment_step
 from zoo.proofs.losses import along, is_key, of_state, total
 
@@ -116,6 +116,12 @@ def forms_of(memory: AbstractMemory) -> dict[str, Form]:
     """Name the forms without a sensitivity that a memory has."""
     has_chunks = getattr(memory, "has_chunks", False)
     return FORMS | ({"scan in chunks": Form(_scan_in_chunks)} if has_chunks else {})
+
+
+def all_forms(memory: AbstractMemory) -> dict[str, Form]:
+    """Name all forms that a memory has."""
+    kept = {} if isinstance(memory.stepper(), PlainStepper) else {"stepper": STEPPER}
+    return {**forms_of(memory), **kept, **RTRL_FORMS}
 
 
 class Outcome(NamedTuple):

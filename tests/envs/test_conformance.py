@@ -192,8 +192,12 @@ def test_spaces_are_honored(case):
     assert r.env.name
 
 
-# It compiles the environment a second time.
-@parametrize((case for case in CASES if not case.heavy), quick=["t_maze"])
+# It compiles the environment a second time: one of each family, and of each package's adapter.
+SINGLE = ("RepeatFirst", "Battleship", "PositionOnlyCartPole", "t_maze", "gravity", "hallway_keys",
+          "CartPole-v1", "FourRooms-misc", "brax/inverted_pendulum")  # fmt: skip
+
+
+@parametrize((case for case in CASES if case.name in SINGLE), quick=["t_maze"])
 def test_one_program_steps_and_resets_as_many_do(case):
     """No second compilation, the same results with and without `vmap`, and determinism."""
     r = recorded(case)

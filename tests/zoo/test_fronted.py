@@ -147,8 +147,12 @@ CELLS = (
 )
 
 
-@pytest.mark.parametrize("length", slow_but([4], [4, 1]))
-@pytest.mark.parametrize(("name", "options"), slow_but([CELLS[2]], CELLS))
+# In segments of one step one of each way is enough: by units, dense and of two axes.
+ALSO_BY_STEPS = ("elstm", "gru", "ffm")
+ROWS = [(*cell, 4) for cell in CELLS] + [(*c, 1) for c in CELLS if c[0] in ALSO_BY_STEPS]
+
+
+@pytest.mark.parametrize(("name", "options", "length"), slow_but([ROWS[2]], ROWS))
 def test_rtrl_has_the_gradient_of_the_loop_for_front_and_cell(name, options, length):
     memory = fronted(name, **options)
     draw = np.random.default_rng(0)

@@ -34,6 +34,7 @@ from zoo.parts.checks import shown
 
 MAGIC = b"trace-zoo checkpoint 2\n"
 _SIZES = struct.Struct(">QIQI")
+_TRIES = 10  # to read what is written anew meanwhile
 _LIBRARIES = ("trace-zoo", "jax", "jaxlib", "equinox", "numpy", "optax", "gymnax")
 
 State = TypeVar("State")
@@ -100,7 +101,25 @@ def load(
     `CheckpointError` if the file is no checkpoint, is damaged, or holds another configuration or
     other arrays. Nothing is loaded then.
     """
-    header, arrays = _whole(path)
+    for _ in range(_TRIES):
+        header, arrays = _whole(path)
+        try:
+            return _loaded(path, header, arrays, like, config, where)
+        except CheckpointError:
+            # Of a run that is being trained the folder is removed once there is the next one.
+            if not shards.described(arrays) or _whole(path)[1] == arrays:
+                raise
+    raise CheckpointError(f"{path} is written anew faster than it can be read: try again.")
+
+
+def _loaded(
+    path: str | Path,
+    header: Header,
+    arrays: bytes,
+    like: State,
+    config: Mapping | None,
+    where: Any,
+) -> tuple[State, dict]:
     differing = [] if config is None else differences(header.config, config)
     if differing:
         raise CheckpointError(

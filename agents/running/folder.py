@@ -17,6 +17,10 @@ class RunFolderError(ValueError):
     """An output folder that cannot be used; nothing in it was changed."""
 
 
+class FolderTaken(RunFolderError):
+    """An output folder that another process or thread writes to."""
+
+
 def check_folder(folder: Path, stored: Mapping | None, config: Mapping, *, resume: bool) -> None:
     """Refuse a folder that is not for this run; change nothing.
 
@@ -73,7 +77,8 @@ def sole_writer(folder: Path, *, wait: float = 0.2) -> Iterator[None]:
 
     **Raises:**
 
-    `RunFolderError` if it cannot be made, or another process or thread writes to it already.
+    `RunFolderError` if it cannot be made, `FolderTaken`, which is one too, if another process or
+    thread writes to it already.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +89,7 @@ def sole_writer(folder: Path, *, wait: float = 0.2) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise RunFolderError(
+        raise FolderTaken(
             f"another process writes to `out` (={folder}); wait for it, or choose another folder."
         ) from None
     try:

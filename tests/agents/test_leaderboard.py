@@ -83,6 +83,10 @@ def test_processes_share_a_folder_and_a_run_that_was_stopped_has_no_cost(tmp_pat
         write_table(folder, elsewhere)
         return whole
 
+    def taken(agent, folder, *rest, **options):
+        with sole_writer(folder):
+            raise AssertionError("it is taken")
+
     monkeypatch.setattr(module, "complete", interrupted)
     table = fill(SMALL, Table(), folder, runs, scale="quick", say=lines.append)
     assert lines == ["runs/long/one: 200 steps, 3 seeds"]
@@ -91,7 +95,12 @@ def test_processes_share_a_folder_and_a_run_that_was_stopped_has_no_cost(tmp_pat
     with sole_writer(folder / "runs/long/one"):
         (folder / RESULTS).unlink()
         assert not fill(SMALL, Table(), folder, runs[:1], scale="quick", say=lines.append).rows
-    assert lines[1:] == ["runs/long/one: another process trains it"]
+        # Where it is taken after it was looked at, too.
+        monkeypatch.setattr(module, "has_writer", lambda folder: False)
+        monkeypatch.setattr(module, "complete", taken)
+        assert not fill(SMALL, Table(), folder, runs[:1], scale="quick", say=lines.append).rows
+        monkeypatch.undo()
+    assert lines[1:] == ["runs/long/one: another process trains it"] * 2
     (folder / RESULTS).unlink()
     again = fill(SMALL, Table(), folder, runs[:1], scale="quick")
     assert np.isnan(again.seconds["long", "one"]) and not np.isnan(table.seconds["long", "one"])

@@ -58,6 +58,28 @@ def path(written, tmp_path):
     return shutil.copytree(written, tmp_path / "copy") / "checkpoint.eqx"
 
 
+def test_what_is_written_anew_meanwhile_is_read_again(path, tmp_path, monkeypatch, same_state):
+    """As of a run in training, which removes the arrays before once the next are there."""
+    later = saved(tmp_path / "later", 5, 6, 7)
+    read, times = shards.read, []
+
+    def removed_at_first(*arguments):
+        times.append(1)
+        if len(times) == 1:
+            shutil.rmtree(path.parent)
+            shutil.copytree(later.parent, path.parent)
+        return read(*arguments)
+
+    monkeypatch.setattr(shards, "read", removed_at_first)
+    state, progress = checkpoint.load(path, make(), config=CONFIG)
+    same_state(state, make(7))
+    assert progress == {"iteration": 2} and len(times) == 2
+    shutil.rmtree(path.parent / "shards")
+    with pytest.raises(CheckpointError, match=r"is damaged: .* missing"):
+        checkpoint.load(path, make(), config=CONFIG)
+    assert len(times) == 3  # it stays as it is: nothing more to wait for
+
+
 @pytest.mark.slow
 def test_it_comes_back_bitwise_where_it_was_or_elsewhere(written, same_state):
     state, path = make(), written / "checkpoint.eqx"

@@ -168,6 +168,40 @@ def test_a_function_that_makes_an_environment_and_a_limit():
     assert envs.episode_steps(unlimited, params) == 1_000_000_000
 
 
+class OneArray(gymnasium.Env):
+    """Fills one array with every observation, and tells what cannot be put side by side."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        self.seen = np.zeros(2, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps, self.seen[:] = 0, -1
+        return self.seen, {"final_obs": np.ones(2)}
+
+    def step(self, action):
+        self.steps += 1
+        self.seen[:] = self.steps / 10
+        allowed = np.arange(self.np_random.integers(1, 9))
+        return self.seen, 0.0, False, False, {"allowed": allowed}
+
+
+def test_an_environment_may_fill_one_array_and_tell_what_it_likes():
+    env, params = envs.from_gymnasium(OneArray, max_steps_in_episode=3)
+    keys = jax.random.split(jax.random.key(0), 4)
+    _, state = jax.vmap(env.reset, (0, None))(keys, params)
+    step = jax.jit(jax.vmap(env.step, (0, 0, 0, None)))
+    for count in (1, 2, 3):
+        seen, state, _, _, truncated, info = step(keys, state, jnp.zeros(4, int), params)
+        final = info["final_observation"]
+        np.testing.assert_allclose(final, np.full((4, 2), count / 10), rtol=1e-6)
+        np.testing.assert_array_equal(seen, final if count < 3 else -np.ones((4, 2)))
+    assert truncated.all()
+
+
 def test_a_limit_of_the_environments_own_is_known():
     def make():
         return gymnasium.wrappers.TimeLimit(

@@ -182,3 +182,41 @@ def test_a_strong_decay_hides_none_behind_it_in_half_precision(dtype):
     # One that is stronger than the smallest number of half precision.
     state, _ = scan.outer_products(one, 0 * k, one, 1000 * one[:1], jnp.full((16, 1), -20.0, dtype))
     assert state[0, 0] == 0
+
+
+@pytest.mark.parametrize("decays", [1, KEYS])
+def test_behind_a_closed_gate_nothing_is_less_exact(decays, float32):
+    """Of a strong decay, also the one before an episode, no rounding is left in the steps after."""
+    rng = np.random.default_rng(0)
+    shut = rng.random((64, HEADS, decays)) < 0.2
+    log_decay = np.where(shut, -80, -0.01 * rng.random(shut.shape)).astype(np.float32)
+    draw = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
+    q, k, v = (draw(64, HEADS, n) for n in (KEYS, KEYS, VALUES))
+    begin = np.arange(64) % 11 == 7
+    arguments = q, k, v, None, draw(HEADS, KEYS, VALUES), log_decay, begin
+    found = jax.jit(functools.partial(chunked, length=16))(*arguments)
+    with jax.enable_x64(True):
+        wide = [x if x is None else x.astype(float) for x in arguments[:-1]]
+        expected = jax.jit(loop)(*wide, begin)
+    for got, want in zip(jax.device_get(found), jax.device_get(expected), strict=True):
+        assert np.max(np.abs(got - want)) < 1e-6 * np.max(np.abs(want))
+
+
+@pytest.mark.parametrize("between", ["a begin", "a closed gate"])
+def test_products_that_the_loop_does_not_form_may_overflow(between, float32):
+    large = jnp.float32(1e20)
+    q, k, v = (jnp.ones((8, 1, 1)) for _ in range(3))
+    q, k = q.at[3].set(large), k.at[0].set(large).at[3].set(1 / large)
+    begins = between == "a begin"
+    gate = jnp.zeros((8, 1, 1)) if begins else jnp.full((8, 1, 1), -0.1).at[1:3].set(-80.0)
+    begin = jnp.full(8, begins)
+    arguments = q, k, v, None, jnp.zeros((1, 1, 1)), gate, begin
+
+    def loss(run, floats):
+        q, k, v, log_decay = floats
+        _, reads = run(q, k, v, None, arguments[4], log_decay, begin)
+        return jnp.sum(jnp.sin(reads[1:])), reads
+
+    for run in (functools.partial(chunked, length=8), loop):
+        gradient, reads = jax.grad(functools.partial(loss, run), has_aux=True)((q, k, v, gate))
+        assert all(jnp.isfinite(x).all() for x in (*gradient, reads))

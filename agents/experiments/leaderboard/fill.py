@@ -16,7 +16,7 @@ from agents.experiments.runner import (
     run_folder,
     size_of,
 )
-from agents.running.folder import CHECKPOINT, has_writer, sole_writer
+from agents.running.folder import CHECKPOINT, FolderTaken, has_writer, sole_writer
 from agents.running.progress import Show
 
 
@@ -83,13 +83,18 @@ def fill(
                 check_run(agent, folder, size.seeds, REPORTED)
             continue
         where = str(folder.relative_to(out))
-        if has_writer(folder):
-            say(f"{where}: another process trains it")
-            continue
         whole, begun = not (folder / CHECKPOINT).exists(), time.process_time()
-        if not complete(
-            agent, folder, size.steps, size.seeds, REPORTED, where, progress=progress, say=say
-        ):
+        how = {"progress": progress, "say": say}
+        try:
+            taken = has_writer(folder)
+            if not taken and not complete(
+                agent, folder, size.steps, size.seeds, REPORTED, where, **how
+            ):
+                continue
+        except FolderTaken:  # since it was looked at
+            taken = True
+        if taken:
+            say(f"{where}: another process trains it")
             continue
         seconds = time.process_time() - begun if whole else math.nan
         rows = rows_of(board, task, memory, {}, folder)

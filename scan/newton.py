@@ -20,6 +20,8 @@ from scan.nonlinear import nonlinear, solution, states_before
 from scan.programs import as_program
 from scan.sequential import reset
 
+_STALLS = 2  # iterations in turn that get no smaller: one alone may be chance
+
 
 class Report(NamedTuple):
     """How Newton's method went.
@@ -78,7 +80,7 @@ def newton(
     - `tolerance`: the largest step of the recurrence that counts as none, for every number of every
       state, relative to its size and that of its unit before the step, or to the largest of all
       states but at most 1 where that is more; by default a hundred units of rounding, two in half
-      precision.
+      precision. Relative to 1 it is enough where steps do not get smaller any more.
     - `max_iterations`: after which the loop takes over.
     - `damping`: in [0, 1): how much the Jacobian is shrunk. 0 is Newton's method, which may
       diverge where the recurrence expands; towards 1 it becomes the recurrence's own iteration.
@@ -134,22 +136,24 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
         sizes = jnp.abs(states)
         return jnp.max(sizes, -1) if options.coupling == "units" else sizes
 
-    def step_length(new, old):
+    def step_lengths(new, old):
         # By its own size: beside one unit that is large, others would be anything.
         size = size_of(new)
         start, anew = size_of(problem.state), size_of(problem.initial)
         size = jnp.maximum(size, states_before(start, begin, anew, size))
-        # Where all are small, by the largest: what is scaled down is found as exactly.
+        # Where all are small, by the largest: what is scaled down is found as exactly. And by 1 at
+        # least, as a step may be of larger numbers that cancel, of whose rounding no iteration
+        # gets rid.
         least = jnp.clip(jnp.max(size), jnp.finfo(size.dtype).tiny, 1)
-        return jnp.max(size_of(new - old) / jnp.maximum(least, size))
+        moved = size_of(new - old)
+        return [jnp.max(moved / jnp.maximum(floor, size)) for floor in (least, 1)]
 
     def unfinished(loop):
-        count, _, moved = loop
-        # Written so that a NaN, which compares as false, goes on instead of passing as converged.
-        return (count < options.max_iterations) & ~(moved <= options.tolerance)
+        count, _, _, _, found = loop
+        return (count < options.max_iterations) & ~found
 
     def iterate(loop):
-        count, states, _ = loop
+        count, states, least, stalls, _ = loop
         previous = problem.previous(states)
         new, jacobian = problem.linearized(previous)
         # Far from the solution a guess may overflow. A step with zeros in those places is a worse
@@ -159,16 +163,23 @@ def _iterated(options, update, parameters, state, xs, begin, initial):
         drive = jnp.where(jnp.isfinite(drive), drive, 0)
         solved = problem.scan(jacobian, drive)
         solved = jnp.where(jnp.isfinite(solved), solved, 0)
-        return count + 1, solved, step_length(solved, states)
+        moved, coarse = step_lengths(solved, states)
+        # Written so that a NaN, which compares as false, goes on instead of passing as converged.
+        stalls = jnp.where(moved < least, 0, stalls + 1)
+        rounding_is_left = (coarse <= options.tolerance) & (stalls >= _STALLS)
+        found = (moved <= options.tolerance) | rounding_is_left
+        return count + 1, solved, jnp.fmin(moved, least), stalls, found
 
     # All of what a loop carries: devices with other inputs take another number of iterations.
-    zero, infinity, start = vary_together(
-        jnp.zeros((), int), jnp.array(jnp.inf, start.dtype), start
+    zero, infinity, never, start = vary_together(
+        jnp.zeros((), int), jnp.array(jnp.inf, start.dtype), jnp.array(False), start
     )
-    count, states, _ = jax.lax.while_loop(unfinished, iterate, (zero, start, infinity))
+    first = zero, start, infinity, zero, never
+    count, states, *_, found = jax.lax.while_loop(unfinished, iterate, first)
     # One more step of the recurrence itself: it checks the solution, and halves its exponent.
     polished = problem.step(problem.previous(states))
-    converged = step_length(polished, states) <= options.tolerance
+    moved, coarse = step_lengths(polished, states)
+    converged = (moved <= options.tolerance) | (found & (coarse <= options.tolerance))
     out = problem.unpack(polished)
 
     # The loop that takes over where Newton's method failed is a `while_loop` of no steps where it

@@ -297,4 +297,5 @@ def numbers_in(traced: ClosedJaxpr) -> set[complex]:
             if equation.primitive.name == "stand_in":
                 operands = [atom.aval for atom in equation.invars]
                 add(jax.make_jaxpr(equation.params["other"])(*operands))
-    return {complex(x) for x in scalars if jnp.issubdtype(jnp.result_type(x), jnp.inexact)}
+    floats = (complex(x) for x in scalars if jnp.issubdtype(jnp.result_type(x), jnp.inexact))
+    return {x for x in floats if x == x}  # a NaN is no member of its own set

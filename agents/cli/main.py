@@ -41,6 +41,7 @@ from agents.running.output import lasting_console
 # Errors that are told in one message.
 _TOLD = (ValueError, OSError, ImportError, MemoryError, TrainingDiverged, ProcessLost)
 _UNKNOWN = re.compile(r"`(name|algorithm)` \(=.*\) must be (one of|the name of)")
+_GOES_ON = ("train", "sweep", "experiment", "leaderboard")
 _SLOW_TO_BEGIN = ("train", "evaluate", "play", "experiment", "leaderboard", "analyze", "sweep")
 
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # no training ends for want of a character
-    errors = lasting_console(sys.stderr, soft_wrap=True)
+    errors = lasting_console(stderr=True, soft_wrap=True)
     if words[:1] == ["--version"]:
         print(versions())
         return 0
@@ -76,8 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.enable()
         if getattr(command, "cache", False):
             keep_compiled()
-        # Names of runs may hold brackets and colons.
-        command(lasting_console(markup=False, emoji=False))
+        # What is all output, as that of `watch`, has no end but that nobody reads it any more.
+        make = lasting_console if words[0] in _GOES_ON else Console
+        command(make(markup=False, emoji=False))  # names of runs may hold brackets and colons
     except TrainingInterrupted as stopped:
         on = f"{stopped.where} To go on:\n{_again(words)}" if stopped.resumable else str(stopped)
         errors.print(on, markup=False, highlight=False)

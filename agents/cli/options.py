@@ -162,8 +162,9 @@ def make_agent(kind: type[AbstractAgent], options: Any, **changed: Any) -> Abstr
     settings = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
     usual = options.usual
     typed = parse_options(settings["env_options"], "--env-options")
-    # Those of the agent's own environment are no other's.
-    its_own = settings["env"] == usual.get("env", settings["env"])
+    # Those of the agent's own environment are no other's. One that is no name was not typed.
+    env, own = settings["env"], usual.get("env")
+    its_own = own is None or not isinstance(env, str) or (isinstance(own, str) and env == own)
     settings["env_options"] = usual["env_options"] if its_own and not typed else typed
     given = settings.get("memory"), settings.get("gradient")
     match given:

@@ -11,7 +11,7 @@ import numpy as np
 from agents.running.checkpoint import versions
 from agents.running.errors import TrainingDiverged, TrainingInterrupted
 from agents.running.folder import CHECKPOINT
-from agents.running.processes import Agreement, fetch, writes
+from agents.running.processes import Agreement, fetch, several, writes
 from agents.running.programs import EVALUATED, Programs
 from agents.running.progress import Show
 from agents.running.records import NoRecords, Records
@@ -37,6 +37,7 @@ class Loop:
         resumable: bool,
     ):
         self.folder, self.config, self.programs = folder, config, programs
+        self.place = (folder / CHECKPOINT).absolute()
         self.tracking, self.saver = tracking, saver
         self.total, self.checkpoint_every = total, checkpoint_every
         self.resumable = resumable
@@ -60,22 +61,23 @@ class Loop:
         try:
             self.records.begin()
             with StopRequest() as stop:
-                state = self._iterate(state, start, stop)
+                state, asked = self._iterate(state, start, stop)
             self.saver.finish()
         except BaseException as error:
             # What a full disk does to the ending is not to hide what it has done before.
             with contextlib.suppress(OSError):
                 self.records.end(failed=True)
             if isinstance(error, OSError) and error.errno is not None:
-                path = self.folder / CHECKPOINT
-                # Gone, or moved with its folder, or this process is in another one.
-                left = "is kept" if path.exists() else f"is no longer at {path.absolute()}"
+                # Gone, or moved with its folder.
+                left = "is kept" if self.place.exists() else f"is no longer at {self.place}"
                 what = f"{error.strerror}; the checkpoint of iteration {self.saver.saved} {left}"
                 raise OSError(error.errno, what, error.filename) from error
             raise
         self.records.end()
-        if stop.number is not None:  # too late for this run, and not for what would come after it
-            raise self._interrupted(self.total, stop.number)
+        # Too late for this run, and not for what would come after it. Of several processes what
+        # they have agreed on: one by itself would be missed by the others, which are done.
+        if number := asked if several() else stop.number:
+            raise self._interrupted(self.total, number)
         return state
 
     def _records(self, start: int, show: Show, drop_scalars: bool) -> Records:
@@ -113,8 +115,9 @@ class Loop:
     def _is_logged(self, iteration: int) -> bool:
         return iteration == self.total or is_due(iteration, self.config)
 
-    def _iterate(self, state: Any, start: int, stop: StopRequest) -> Any:
-        agreement, before = Agreement(), None
+    def _iterate(self, state: Any, start: int, stop: StopRequest) -> tuple[Any, int | None]:
+        """The last state, and the signal that came before it, if one did."""
+        agreement, before, asked = Agreement(), None, None
         for iteration in range(start + 1, self.total + 1):
             last = iteration == self.total
             asked_for = agreement.on(lambda: stop.number)
@@ -138,7 +141,7 @@ class Loop:
             if asked is not None and not last:
                 self.saver.finish()
                 raise self._interrupted(iteration, asked)
-        return state
+        return state, asked
 
     def _interrupted(self, iteration: int, number: int) -> TrainingInterrupted:
         size, path = self.programs.steps_per_iteration, self.folder / CHECKPOINT

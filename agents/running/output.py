@@ -1,5 +1,6 @@
 """Output of work that goes on where nobody reads it any more."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -7,10 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
-_GONE = (errno.EPIPE, errno.EIO)  # who read has ended, or the terminal is closed
+# Who read has ended, which Windows has another word for, or the terminal is closed.
+_GONE = (errno.EPIPE, errno.EIO, *([errno.EINVAL] if os.name == "nt" else []))
 
 
-def lasting_console(stream: Any = None, **options: Any) -> Console:
+def lasting_console(*, stderr: bool = False, **options: Any) -> Console:
     """Return a console that raises nothing where a line cannot be written.
 
     rich ends the process at a broken pipe, as it does where Ctrl-C ends `tee` together with what
@@ -18,12 +20,12 @@ def lasting_console(stream: Any = None, **options: Any) -> Console:
 
     **Arguments:**
 
-    - `stream`: the text stream to print to; standard output by default.
-    - `options`: those of `rich.console.Console`.
+    - `stderr`: whether to print to that, and not to standard output.
+    - `options`: others of `rich.console.Console`.
     """
-    stream = sys.stdout if stream is None else stream
+    stream = sys.stderr if stderr else sys.stdout
     file: Any = None if stream is None else _Lasting(stream)  # rich knows what to do without one
-    return Console(file=file, **options)
+    return Console(file=file, stderr=stderr, **options)
 
 
 class _Lasting:
@@ -49,10 +51,13 @@ class _Lasting:
             self._let_go(error)
 
     def _let_go(self, error: OSError) -> None:
+        if error.errno not in _GONE:
+            return
         # What the stream still holds would fail again when the process ends.
-        if error.errno in _GONE:
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # of one that is no file
+            number = self._stream.fileno()
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
+            os.dup2(nowhere, number)
             os.close(nowhere)
 
 

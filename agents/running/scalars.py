@@ -126,8 +126,10 @@ class ScalarLog:
 
 def _check_names(metrics: Sequence[str]) -> None:
     for name in metrics:
-        if not name or set(name) & set(',"\r\n'):
-            raise ValueError(f"`metrics` (={name!r}): a name must be without commas and quotes.")
+        if not name or set(name) & set(',"') or not name.isprintable():
+            raise ValueError(
+                f"`metrics` (={name!r}): a name must be without commas and quotes, and printable."
+            )
 
 
 def _cell(value: np.generic) -> str:

@@ -152,7 +152,11 @@ def _check(folder: Path, files: dict[str, list[int]]) -> None:
     if missing := sorted(files.keys() - there.keys()):
         raise CheckpointError(f"{folder} is damaged: {missing[0]} is missing.")
     for name, (size, checksum) in files.items():
-        if there[name].stat().st_size != size or _checksum(there[name]) != checksum:
+        try:
+            same = there[name].stat().st_size == size and _checksum(there[name]) == checksum
+        except FileNotFoundError:  # removed meanwhile
+            raise CheckpointError(f"{folder} is damaged: {name} is missing.") from None
+        if not same:
             raise CheckpointError(f"{folder} is damaged: {name} does not match its checksum.")
 
 

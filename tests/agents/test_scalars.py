@@ -61,7 +61,7 @@ def test_numbers_read_back_exactly(path, dtype):
     np.testing.assert_array_equal(back, values)
 
 
-@pytest.mark.parametrize("name", ["loss, critic", 'a "b"', "a\nb", ""])
+@pytest.mark.parametrize("name", ["loss, critic", 'a "b"', "a\nb", "a\tb", ""])
 def test_a_name_that_could_not_be_read_again_is_refused(path, name):
     with pytest.raises(ValueError, match="a name must be without commas and quotes"):
         ScalarLog(path, [name], seeds=1)

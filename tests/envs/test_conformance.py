@@ -197,7 +197,12 @@ SINGLE = ("RepeatFirst", "Battleship", "PositionOnlyCartPole", "t_maze", "gravit
           "CartPole-v1", "FourRooms-misc", "brax/inverted_pendulum")  # fmt: skip
 
 
-@parametrize((case for case in CASES if case.name in SINGLE), quick=["t_maze"])
+def _is_single(case: Case) -> bool:
+    """Of packages those that compile fast."""
+    return case.name in SINGLE or ("/" in case.name and not case.heavy)
+
+
+@parametrize(filter(_is_single, CASES), quick=["t_maze"])
 def test_one_program_steps_and_resets_as_many_do(case):
     """No second compilation, the same results with and without `vmap`, and determinism."""
     r = recorded(case)

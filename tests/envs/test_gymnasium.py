@@ -168,6 +168,19 @@ def test_a_function_that_makes_an_environment_and_a_limit():
     assert envs.episode_steps(unlimited, params) == 1_000_000_000
 
 
+def test_what_has_no_bounds_is_drawn_from_normally():
+    low, high = np.array([-np.inf, -np.inf, 2, -1]), np.array([np.inf, 3, np.inf, 1])
+    boxes = gymnasium.spaces.Box(low, high, dtype=np.float64)
+    env, params = envs.from_gymnasium(
+        lambda: Numbers(gymnasium.spaces.Discrete(3), boxes), max_steps_in_episode=2
+    )
+    space = env.action_space(params)
+    drawn = jax.vmap(space.sample)(jax.random.split(jax.random.key(0), 4000))
+    assert drawn.dtype == jnp.float32 and jax.vmap(space.contains)(drawn).all()
+    np.testing.assert_allclose(drawn.mean(0), [0, 2, 3, 0], atol=0.06)
+    np.testing.assert_allclose(drawn.std(0), [1, 1, 1, 3**-0.5], atol=0.06)
+
+
 class OneArray(gymnasium.Env):
     """Fills one array with every observation, and tells what cannot be put side by side."""
 

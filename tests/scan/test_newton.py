@@ -98,6 +98,20 @@ def test_small_states_are_as_exact_as_large_ones(float32):
         forms.assert_close(newton / scale, loop / scale, 3e-5)
 
 
+def test_small_states_of_large_numbers_that_cancel_are_found_too(float32):
+    """Whose rounding is larger than they allow for: it ends where steps get no smaller."""
+    p = jnp.asarray(np.random.default_rng(0).normal(size=8), jnp.float32)
+    xs = jnp.asarray(1e-3 * np.random.default_rng(1).normal(size=(200, 8)), jnp.float32)
+
+    def update(p, h, x):
+        return jnp.tanh(x + 0.9 * h + p) - jnp.tanh(p)
+
+    states, report = jax.jit(lambda: scan.newton(update, p, jnp.zeros(8), xs))()
+    expected = scan.sequential(lambda h, x: update(p, h, x), jnp.zeros(8), xs)[1]
+    assert report.converged and report.iterations <= 20
+    np.testing.assert_allclose(states, expected, atol=2e-6)
+
+
 def doubling(p, h, x):
     return p * h + jnp.sin(5 * h) + x
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from zoo.proofs.equalities import is_random
-from zoo.proofs.forms import RTRL_FORMS, TIME, Problem, all_forms
+from zoo.proofs.forms import RTRL_FORMS, STEPPER, TIME, Problem, all_forms
 from zoo.proofs.losses import difference
 from zoo.proofs.report import Check
 
@@ -47,13 +47,14 @@ def resets(problem: Problem) -> list[Check]:
             return {"y": outcome.ys[:, first:], "state": outcome.end, "sensitivity": kept}
 
         keep(fresh, name, rest(other), rest(expected))
+        after_nan = replace(one, carry=poisoned, xs=nan).outcome(form)
+        keep(survives, name, rest(after_nan), rest(expected))
+        if form is STEPPER:  # which is for acting: it owes no gradient
+            continue
         if not random or form is not RTRL_FORMS["rtrl_step"]:
             keep(fresh, name, other.memory, expected.memory)
         crossed = (expected.xs[:, :first], expected.state)
         keep(crossing, name, crossed, jax.tree.map(np.zeros_like, crossed))
-        keep(
-            survives, name, rest(replace(one, carry=poisoned, xs=nan).outcome(form)), rest(expected)
-        )
         expected = clean.outcome(form)._replace(state=())
         for bad in (np.nan, np.inf):
             at_first = replace(clean, carry=_poisoned(problem.carry, bad)).outcome(form)

@@ -17,11 +17,10 @@ from jaxtyping import Array, Bool, Float32, PRNGKeyArray
 from zoo.annotations import Count, checked
 
 from ..core.base import BaseEnvironment
-from ..core.spaces import MultiDiscrete
+from ..core.spaces import LARGEST, MultiDiscrete, open_box
 from .gymnasium_host import Host
 
 _NO_LIMIT = 1_000_000_000
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @struct.dataclass
@@ -271,10 +270,11 @@ def _space(what: str, space: Any) -> Any:
         return MultiDiscrete([2] * space.shape[0])
     if isinstance(space, theirs.Box):
         low, high = (
-            np.clip(bound, -_LARGEST, _LARGEST).astype(np.float32)
+            np.clip(bound, -LARGEST, LARGEST).astype(np.float32)
             for bound in (space.low, space.high)
         )
-        return spaces.Box(low, high, space.shape, jnp.float32)  # pyright: ignore
+        made = spaces.Box(low, high, space.shape, jnp.float32)  # pyright: ignore
+        return made if space.is_bounded() else open_box(made)
     raise TypeError(
         f"The {what} (={space!r}) must be Discrete, MultiDiscrete or MultiBinary of one axis, or "
         "Box; gymnasium.wrappers.FlattenObservation makes a Box of others."

@@ -12,6 +12,9 @@ from jaxtyping import Array, Bool, Int, Int32, PRNGKeyArray
 
 from .arrays import as_whole
 
+LARGEST = float(np.finfo(np.float32).max)
+"""What gymnax and others write where there is no bound."""
+
 
 class _ByContent:
     """Equal to every space of its kind that holds the same."""
@@ -33,6 +36,25 @@ class Discrete(_ByContent, spaces.Discrete):
 
 class Box(_ByContent, spaces.Box):
     """gymnax's, compared by content."""
+
+
+class OpenBox(Box):
+    """A box that has no bounds, or not on all sides: see `open_box`."""
+
+    def sample(self, key: PRNGKeyArray) -> Array:
+        """Draw as gymnasium does: uniformly between two bounds, from one on exponentially, and
+        normally where there is none."""
+        low, high = (jnp.broadcast_to(side, self.shape) for side in (self.low, self.high))
+        below, above = low <= -LARGEST, high >= LARGEST
+        keys = jax.random.split(key, 3)
+        normal = jax.random.normal(keys[0], self.shape, self.dtype)
+        positive = jax.random.exponential(keys[1], self.shape, self.dtype)
+        share = jax.random.uniform(keys[2], self.shape, self.dtype)
+        # A side without a bound would make infinities of what is not chosen.
+        low, high = jnp.where(below, 0, low), jnp.where(above, 0, high)
+        one_sided = jnp.where(below, high - positive, low + positive)
+        between = low + share * (high - low)
+        return jnp.where(below & above, normal, jnp.where(below | above, one_sided, between))
 
 
 class Tuple(_ByContent, spaces.Tuple):
@@ -110,6 +132,14 @@ def by_content(space: Any) -> Any:
         parts = {key: by_content(part) for key, part in space.spaces.items()}
         return _of_parts(space, Dict, parts, tuple(parts.items()))
     return space
+
+
+def open_box(space: spaces.Box) -> OpenBox:
+    """Give a box of which elements can be drawn where its bounds are the largest numbers.
+
+    gymnax's draws uniformly between them, which float32 has no width for: all are infinite.
+    """
+    return _like(space, OpenBox, by_content(space).content)
 
 
 def _of_parts(space: Any, kind: type, parts: Any, items: tuple[tuple[Any, Any], ...]) -> Any:

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+import scan
 import zoo
 
 
@@ -101,3 +102,28 @@ class _Multiplying(eqx.Module):
 
     def step(self, cache, x, begin=False):
         return self.memory.step(cache * (1 - begin), x)
+
+
+class KeepsAFunction(Honest):
+    """No liar: its stepper keeps a function of parameters and state, and is reset like a state."""
+
+    def stepper(self):
+        return _Keeping(self)
+
+
+class _Keeping(eqx.Module):
+    memory: Honest
+
+    def cache(self, state):
+        return state, self.memory.u * state
+
+    def init_cache(self):
+        return self.cache(self.memory.init_state())
+
+    def state(self, cache):
+        return cache[0]
+
+    def step(self, cache, x, begin=False):
+        _, past = scan.reset(begin, self.init_cache(), cache)
+        y = jnp.tanh(self.memory.w @ x + past)
+        return self.cache(y), y

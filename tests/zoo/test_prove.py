@@ -134,6 +134,14 @@ LIARS_OF_FORMS = {
 
 
 @pytest.mark.slow
+def test_a_stepper_owes_no_gradients():
+    """What it keeps may be a function of a state that is not finite before a begin."""
+    problem = draw_problem(liars_of_forms.KeepsAFunction(3, 4, key=KEY))
+    for check in (*equalities.values(problem), *resets(problem)):
+        assert check.passed, check.sentence()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LIARS_OF_FORMS)
 def test_a_form_that_lies_is_named(kind):
     check, message = LIARS_OF_FORMS[kind]

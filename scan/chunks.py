@@ -198,7 +198,7 @@ def _chunk(state, inputs):
     k, v, rates, log_decay, bad = _finite(k, v, rates, log_decay)
     bad_start = ~jnp.all(jnp.isfinite(state))
     state = jnp.where(bad_start, 0, state)
-    kept, decay = (state.dtype, v.dtype), log_decay
+    kept, decay = state.dtype, log_decay  # that of all but the decays, which may be wider
     since = until = jnp.ones((), k.dtype)
     if decay is not None:
         decay = decay.astype(_summed_in(decay))
@@ -220,7 +220,7 @@ def _chunk(state, inputs):
     end = jnp.where(from_start[-1:], since_start[-1][:, None] * state, 0)
     end = end + _product("tk,tv->kv", k * until_end, v)
     end, reads = jnp.where(bad[-1], jnp.nan, end), jnp.where(bad[:, None], jnp.nan, reads)
-    return end.astype(kept[0]), reads.astype(kept[1])
+    return end.astype(kept), reads.astype(kept)
 
 
 def _summed_in(log_decay: Array) -> Any:

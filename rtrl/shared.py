@@ -112,10 +112,11 @@ class Shared(AbstractStructure):
             fixed = Parts(own_constants, others.shared, constant)
             return run(Parts(own, shared), fixed, state)
 
+        def first_unit(constants):
+            return jax.tree.map(lambda x: x[0], one_by_one((parameters.own, constants, state)))
+
         def fits(constants, whole):
-            own, fixed, before = jax.tree.map(
-                lambda x: x[0], one_by_one((parameters.own, constants, state))
-            )
+            own, fixed, before = first_unit(constants)
             try:
                 end = jax.eval_shape(run_unit, own, parameters.shared, fixed, whole, before)
             except (TypeError, ValueError):  # of shapes that do not go together
@@ -123,12 +124,11 @@ class Shared(AbstractStructure):
             return built(end) == built(before)
 
         constants, whole = _by_whom(others, units, fits)
-        first = (one_by_one(tree) for tree in (parameters.own, constants, state))
-        own, fixed, before = jax.tree.map(lambda x: x[0], tuple(first))
-        of_unit = lambda given, state: run_unit(given.own, given.shared, fixed, whole, state)  # noqa: E731
+        own, fixed, before = first_unit(constants)
+        of_first = lambda given, state: run_unit(given.own, given.shared, fixed, whole, state)  # noqa: E731
         of_all = lambda given, state: run(given, others, state)  # noqa: E731
         _check_numbers(
-            _pulled(of_unit, Parts(own, parameters.shared), before),
+            _pulled(of_first, Parts(own, parameters.shared), before),
             _pulled(of_all, parameters, state),
             units,
         )

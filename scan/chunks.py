@@ -263,10 +263,8 @@ def _decayed(q, k, decay, same):
     blocks = jnp.sum(q * k, 1)[:, None, None]
     since, until = decay[:, None], jnp.zeros_like(decay)[:, None]  # sums inside of every block
     while len(blocks) > 1:
-        (q2, k2), (first, second) = (
-            (x.reshape(-1, 2, *blocks.shape[1:2], x.shape[-1]) for x in pair)
-            for pair in ((q, k), (since, until))
-        )
+        half = blocks.shape[1]
+        q2, k2, first, second = (x.reshape(-1, 2, half, x.shape[-1]) for x in (q, k, since, until))
         later = _product(
             "btk,bsk->bts", q2[:, 1] * jnp.exp(first[:, 1]), k2[:, 0] * jnp.exp(second[:, 0])
         )

@@ -117,10 +117,8 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     for setting in dataclasses.fields(kind):
         if setting.name == "_":
             continue
-        annotation, default = annotations[setting.name], setting.default
-        if setting.default_factory is not dataclasses.MISSING:
-            default = field(default_factory=setting.default_factory)
-        default = given.get(setting.name, default)
+        annotation = annotations[setting.name]
+        default = usual.get(setting.name, dataclasses.MISSING)
         if setting.name == "env":
             annotation = str
         elif setting.name == "env_options":
@@ -140,7 +138,7 @@ def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
         if default is dataclasses.MISSING:
             options.append((setting.name, annotation))
         else:
-            options.append((setting.name, annotation, default))
+            options.append((setting.name, annotation, field(default_factory=lambda x=default: x)))
     made = dataclasses.make_dataclass(
         kind.__name__, options, frozen=True, kw_only=True, namespace={"usual": usual}
     )

@@ -88,13 +88,13 @@ def _known(config: dict[str, Any]) -> dict[str, Any]:
 def _agent_of(config: dict[str, Any], env: Any, trusted: str | None) -> AbstractAgent:
     settings, kind = dict(config["agent"]), agent_class(config["algorithm"])
     if env is None and (trusted is None or trusted != settings.get("env")):
-        _refuse_modules(settings.get("env"), settings.get("env_options"))
+        _refuse_imports_and_files(settings.get("env"), settings.get("env_options"))
     elif env is not None and env != settings.get("env"):
         settings |= {"env": env, "env_options": {}}
     return from_plain(kind, settings)
 
 
-def _refuse_modules(env: Any, options: Any) -> None:
+def _refuse_imports_and_files(env: Any, options: Any) -> None:
     """Refuse an environment that gymnasium would import a module for, whatever that does, or open a
     file."""
     if not isinstance(env, str):

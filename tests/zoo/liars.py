@@ -60,8 +60,8 @@ def _weights(inputs, hidden, key):
     return jax.random.normal(w_key, (hidden, inputs)), jax.random.normal(u_key, (hidden,))
 
 
-class Normed(zoo.AbstractDiagonalCell):
-    """A norm over the units inside the recurrence."""
+class Alone(zoo.AbstractDiagonalCell):
+    """A unit each for itself: what liars are but for one thing."""
 
     w: jax.Array
     u: jax.Array
@@ -71,6 +71,13 @@ class Normed(zoo.AbstractDiagonalCell):
     def __init__(self, inputs, hidden, *, key):
         self.w, self.u = _weights(inputs, hidden, key)
         self.inputs, self.hidden = inputs, hidden
+
+    def update(self, state, x):
+        return jnp.tanh(self.w @ x + self.u * state)
+
+
+class Normed(Alone):
+    """A norm over the units inside the recurrence."""
 
     def update(self, state, x):
         z = self.w @ x + self.u * state
@@ -94,33 +101,15 @@ class Transposed(zoo.AbstractDiagonalCell):
         return jnp.tanh(x @ self.w + self.u * state)
 
 
-class Rolled(zoo.AbstractDiagonalCell):
+class Rolled(Alone):
     """The neighbor's factor."""
-
-    w: jax.Array
-    u: jax.Array
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, inputs, hidden, *, key):
-        self.w, self.u = _weights(inputs, hidden, key)
-        self.inputs, self.hidden = inputs, hidden
 
     def update(self, state, x):
         return jnp.tanh(self.w @ x + jnp.roll(self.u, 1) * state)
 
 
-class Softened(zoo.AbstractDiagonalCell):
+class Softened(Alone):
     """Factors that compete."""
-
-    w: jax.Array
-    u: jax.Array
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, inputs, hidden, *, key):
-        self.w, self.u = _weights(inputs, hidden, key)
-        self.inputs, self.hidden = inputs, hidden
 
     def update(self, state, x):
         return jnp.tanh(self.w @ x + jax.nn.softmax(self.u) * state)
@@ -190,17 +179,8 @@ class LinearFromOnes(zoo.AbstractLinearCell):
         return jnp.full_like(x, 0.5, shape=self.hidden), self.w @ x
 
 
-class Conjugate(zoo.AbstractDiagonalCell):
+class Conjugate(Alone):
     """A complex recurrence that takes the conjugate."""
-
-    w: jax.Array
-    u: jax.Array
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, inputs, hidden, *, key):
-        self.w, self.u = _weights(inputs, hidden, key)
-        self.inputs, self.hidden = inputs, hidden
 
     def init_state(self):
         return jnp.zeros(self.hidden, jnp.result_type(self.w, jnp.complex64))

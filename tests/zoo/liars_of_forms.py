@@ -5,28 +5,10 @@ import jax
 import jax.numpy as jnp
 
 import scan
-import zoo
+from tests.zoo.liars import Alone
 
 
-class Honest(zoo.AbstractDiagonalCell):
-    """A unit each for itself: what the others here are but for one form."""
-
-    w: jax.Array
-    u: jax.Array
-    inputs: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, inputs, hidden, *, key):
-        w_key, u_key = jax.random.split(key)
-        self.w = jax.random.normal(w_key, (hidden, inputs))
-        self.u = jax.random.normal(u_key, (hidden,))
-        self.inputs, self.hidden = inputs, hidden
-
-    def update(self, state, x):
-        return jnp.tanh(self.w @ x + self.u * state)
-
-
-class NoFlagsAreABegin(Honest):
+class NoFlagsAreABegin(Alone):
     """No flags are taken for the beginning of an episode."""
 
     def scan(self, state, xs, begin=None, *, method="auto"):
@@ -34,7 +16,7 @@ class NoFlagsAreABegin(Honest):
         return super().scan(state, xs, begin, method=method)
 
 
-class NoFlagsForgetThePast(Honest):
+class NoFlagsForgetThePast(Alone):
     """Without flags the sensitivity begins anew, which leaves the values as they are."""
 
     def rtrl_scan(self, carry, xs, begin=None):
@@ -42,14 +24,14 @@ class NoFlagsForgetThePast(Honest):
         return super().rtrl_scan(carry, xs, begin)
 
 
-class EveryStepBegins(Honest):
+class EveryStepBegins(Alone):
     """A step is the first of an episode unless it is told otherwise."""
 
     def step(self, state, x, begin=True):
         return super().step(state, x, begin)
 
 
-class OneStepIsTwice(Honest):
+class OneStepIsTwice(Alone):
     """A scan of one step answers twice as much."""
 
     def scan(self, state, xs, begin=None, *, method="auto"):
@@ -57,7 +39,7 @@ class OneStepIsTwice(Honest):
         return state, ys * (1 + (len(xs) == 1))
 
 
-class OpenToThePast(Honest):
+class OpenToThePast(Alone):
     """A gradient goes into the state that is carried in, for which the sensitivity stands."""
 
     def rtrl_step(self, carry, x, begin=False):
@@ -72,7 +54,7 @@ class OpenToThePast(Honest):
         return out, ys + through - around
 
 
-class OpenToTheFuture(Honest):
+class OpenToTheFuture(Alone):
     """A gradient comes out of the state that is carried out."""
 
     def rtrl_step(self, carry, x, begin=False):
@@ -84,7 +66,7 @@ class OpenToTheFuture(Honest):
         return (self.scan(jax.lax.stop_gradient(carry[0]), xs, begin)[0], sensitivity), ys
 
 
-class MultipliesItsReset(Honest):
+class MultipliesItsReset(Alone):
     """A stepper resets by a factor of zero, which leaves a NaN."""
 
     def stepper(self):
@@ -92,7 +74,7 @@ class MultipliesItsReset(Honest):
 
 
 class _Multiplying(eqx.Module):
-    memory: Honest
+    memory: Alone
 
     def cache(self, state):
         return state
@@ -104,7 +86,7 @@ class _Multiplying(eqx.Module):
         return self.memory.step(cache * (1 - begin), x)
 
 
-class KeepsAFunction(Honest):
+class KeepsAFunction(Alone):
     """No liar: its stepper keeps a function of parameters and state, and is reset like a state."""
 
     def stepper(self):
@@ -112,7 +94,7 @@ class KeepsAFunction(Honest):
 
 
 class _Keeping(eqx.Module):
-    memory: Honest
+    memory: Alone
 
     def cache(self, state):
         return state, self.memory.u * state

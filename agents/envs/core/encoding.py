@@ -10,7 +10,7 @@ import numpy as np
 from gymnax.environments import spaces
 from jaxtyping import Array, Float
 
-from .spaces import MultiDiscrete
+from .spaces import LARGEST, MultiDiscrete
 
 
 def width(space: Any) -> int:
@@ -112,7 +112,7 @@ def is_bounded(space: Any) -> bool:
         return False
     # As arrays of NumPy first: what NumPy asks of JAX's own is traced where a program is.
     sides = (np.asarray(side).astype(np.float64) for side in (space.low, space.high))
-    return all((np.abs(side) < np.finfo(np.float32).max).all() for side in sides)
+    return all((np.abs(side) < LARGEST).all() for side in sides)
 
 
 def with_zeros(space: spaces.Box) -> spaces.Box:

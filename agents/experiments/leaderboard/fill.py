@@ -84,16 +84,14 @@ def fill(
             continue
         where = str(folder.relative_to(out))
         whole, begun = not (folder / CHECKPOINT).exists(), time.process_time()
-        how = {"progress": progress, "say": say}
         try:
-            taken = has_writer(folder)
-            if not taken and not complete(
-                agent, folder, size.steps, size.seeds, REPORTED, where, **how
+            if has_writer(folder):
+                raise FolderTaken
+            if not complete(
+                agent, folder, size.steps, size.seeds, REPORTED, where, progress=progress, say=say
             ):
                 continue
-        except FolderTaken:  # since it was looked at
-            taken = True
-        if taken:
+        except FolderTaken:  # also since it was looked at
             say(f"{where}: another process trains it")
             continue
         seconds = time.process_time() - begun if whole else math.nan

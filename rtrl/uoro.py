@@ -132,7 +132,9 @@ class UORO(AbstractStructure, AbstractSensitivity):
         (s,) = sensitivity
         pairs = zip(jax.tree.leaves(s.parameters), jax.tree.leaves(tangent), strict=True)
         moved = [jnp.sum(p * t.astype(p.dtype)).real for p, t in pairs]
-        return from_real_vector(reduce(jnp.add, moved, jnp.zeros_like(s.state[0])) * s.state, state)
+        return from_real_vector(
+            reduce(jnp.add, moved, jnp.zeros((), s.state.dtype)) * s.state, state
+        )
 
 
 def _norm(tree: PyTree, dtype: jnp.dtype) -> Float[Array, ""]:

@@ -17,7 +17,7 @@ from scan.blocks import blocks
 from scan.counts import check_counts, shown
 from scan.linear import linear
 from scan.nonlinear import nonlinear, solution, states_before
-from scan.programs import as_program
+from scan.programs import as_program, has_named_axis
 from scan.sequential import reset
 
 _STALLS = 2  # iterations in turn that get no smaller: one alone may be chance
@@ -121,6 +121,11 @@ def newton(
     initial = jax.tree.map(lambda i, h: jnp.asarray(i, h.dtype), initial, state)
     parameters, state, xs, begin, initial = vary_together(parameters, state, xs, begin, initial)
     update, parameters = as_program(update, parameters, state, xs)
+    if has_named_axis(update):
+        raise ValueError(
+            "`update` acts over an axis that a `jax.vmap` has named, so that a Jacobian is not of "
+            "one sequence: `scan.nonlinear` takes it."
+        )
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
     given = parameters, state, xs, begin, initial
     states, report = _iterated(options, update, *jax.lax.stop_gradient(given))

@@ -17,7 +17,7 @@ from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.hoisted import ahead, hoisted, hoisting
-from scan.programs import apart, as_program, has_reverse_rule, is_pure, one_of
+from scan.programs import apart, as_program, has_named_axis, has_reverse_rule, is_pure, one_of
 from scan.sequential import reset, sequential
 
 
@@ -40,7 +40,8 @@ def nonlinear(
     steps; forward, the states' tangents are one linear recurrence. States that are known already
     are differentiated without computing them again. Of a step with a `jax.custom_vjp` of the state,
     as spiking units have for their surrogate gradient, that of units is `scan.sequential`, with
-    derivatives in reverse mode only; a `jax.custom_jvp` is as any other operation.
+    derivatives in reverse mode only; a `jax.custom_jvp` is as any other operation. A step that acts
+    over an axis of a `jax.vmap` is `scan.sequential` too.
 
     **Arguments:**
 
@@ -73,7 +74,7 @@ def nonlinear(
     )
     with hoisting() if coupling == "dense" else contextlib.nullcontext():
         step, parameters = as_program(update, parameters, state, xs)
-    if coupling == "units" and has_reverse_rule(step, state):
+    if has_named_axis(step) or (coupling == "units" and has_reverse_rule(step, state)):
         # The Jacobian of units is taken forward, which such a rule forbids.
         return _in_turn(step, coupling, state, parameters, xs, begin, initial)
     if states is None:

@@ -103,6 +103,17 @@ def is_pure(step: Callable[..., Any]) -> bool:
     return not program.effects
 
 
+def has_named_axis(step: Callable[..., Any]) -> bool:
+    """Whether a step that `as_program` made acts over an axis that a `jax.vmap` has named.
+
+    A rule for derivatives is called where that axis is gone; those of a `jax.shard_map` are there.
+    """
+    meshes = jax.sharding.get_abstract_mesh().manual_axes
+    # Named effects are those of axes; their class is no public part of JAX.
+    names = {getattr(effect, "name", None) for effect in step.args[0].effects}
+    return not names <= {None, *meshes}
+
+
 def is_plain(update: Callable[..., Any], parameters: PyTree, state: PyTree, xs: PyTree) -> bool:
     """Whether a step only computes, and has derivatives of every order of itself.
 

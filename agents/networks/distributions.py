@@ -128,7 +128,9 @@ class TanhGaussian(eqx.Module):
         """
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         u = self.mean + jnp.exp(self.log_std) * noise
-        return self._squash(u), self._log_prob(u)
+        # Of the noise itself: what is left of it in `u - mean` is rounded, to nothing at last.
+        standard = Gaussian(jnp.zeros_like(noise), jnp.zeros_like(noise)).log_prob(noise)
+        return self._squash(u), standard - jnp.sum(self.log_std, axis=-1) - self._log_slopes(u)
 
     def mode(self) -> Float[Array, "*batch n"]:
         """Return the action of the mean: the median of every number."""
@@ -141,7 +143,8 @@ class TanhGaussian(eqx.Module):
         """
         inside = 1 - jnp.finfo(self.mean.dtype).eps
         x = jnp.clip((action - self.center) / self.half, -inside, inside)
-        return self._log_prob(jnp.arctanh(x))
+        u = jnp.arctanh(x)
+        return Gaussian(self.mean, self.log_std).log_prob(u) - self._log_slopes(u)
 
     def entropy(self) -> Float[Array, "*batch"]:
         """Return the entropy, in nats: the normal one and the mean logarithm of the slope.
@@ -158,10 +161,9 @@ class TanhGaussian(eqx.Module):
     def _squash(self, u: Array) -> Array:
         return self.center + self.half * jnp.tanh(u)
 
-    def _log_prob(self, u: Array) -> Array:
-        return Gaussian(self.mean, self.log_std).log_prob(u) - jnp.sum(
-            jnp.log(self.half) + _log_slope(u), axis=-1
-        )
+    def _log_slopes(self, u: Array) -> Array:
+        """How many times larger a volume is after the squashing; its logarithm."""
+        return jnp.sum(jnp.log(self.half) + _log_slope(u), axis=-1)
 
 
 def _log_slope(u: Array) -> Array:

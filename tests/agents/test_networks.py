@@ -128,13 +128,23 @@ def test_a_squashed_gaussian_is_finite_at_the_borders_of_its_box(float32):
     for mean, action in (([30.0, -30.0], [3.0, -1.0]), ([0.0, 0.0], [-1.0, 3.0])):
         value, slope = jax.jit(jax.value_and_grad(of))(jnp.array(mean), jnp.array(action))
         assert np.isfinite(value) and np.isfinite(slope).all()
-    # Exact where a density of the action's rounded value cannot be: u = 12 is 1 in float32.
-    far = squashed(jnp.array([12.0]), jnp.array([-9.0]), -1.0, 1.0)
-    _, log_p = far.sample_and_log_prob(jax.random.key(0))
-    slope = 2 * (np.log(2) - 12)
-    noise = jax.random.normal(jax.random.key(0), (1,), jnp.float32)[0]
-    expected = -0.5 * noise**2 + 9 - 0.5 * np.log(2 * np.pi) - slope
-    np.testing.assert_allclose(log_p, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mean", [0.5, 12.0])
+def test_the_density_of_a_draw_is_exact_where_rounding_takes_the_noise(float32, mean):
+    """Nothing is left of it in `u - mean`, and tanh(12) is 1 in float32: no action tells u."""
+    key, log_std = jax.random.key(0), -20.0
+
+    def of(mean, log_std):
+        return squashed(mean, log_std, -1.0, 1.0).sample_and_log_prob(key)[1]
+
+    found, slopes = jax.value_and_grad(of, (0, 1))(jnp.array([mean]), jnp.array([log_std]))
+    noise = float(jax.random.normal(key, (1,), jnp.float32)[0])
+    slope = 2 * (np.log(2) - mean - np.log1p(np.exp(-2 * mean)))
+    expected = -0.5 * noise**2 - log_std - 0.5 * np.log(2 * np.pi) - slope
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(slopes[0], [2 * np.tanh(mean)], rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], [-1], rtol=1e-6)
 
 
 def test_encoding_of_spaces():

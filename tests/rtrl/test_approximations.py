@@ -368,6 +368,13 @@ def test_uoro_takes_a_seed_of_numpy(unhooked):
     np.testing.assert_array_equal(zeros.key, expected.key)
 
 
+def test_uoro_takes_a_state_of_no_numbers():
+    parameters, state = {"w": jnp.ones(2)}, jnp.zeros(0)
+    structure = rtrl.UORO()
+    s = structure.zeros(parameters, state)
+    assert structure.jvp(s, parameters, state).shape == (0,)
+
+
 @pytest.mark.slow
 def test_uoro_keeps_its_key_at_a_begin():
     cell = make("gru", "uoro")

@@ -44,6 +44,34 @@ def test_sums_over_a_batch_are_of_its_axis():
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("coupling", ["units", "dense"])
+def test_derivatives_of_sums_over_a_batch_are_those_of_the_loop(coupling):
+    """Of states too, which no sequence's own Jacobian has."""
+
+    def update(p, h, x):
+        return jnp.tanh(p * h + x + 0.3 * jax.lax.pmean(h, "batch"))
+
+    def value(solve, p, xs):
+        solve_all = jax.vmap(lambda xs: solve(p, xs), axis_name="batch")
+        return jnp.sum(jnp.sin(solve_all(xs)) * xs)
+
+    def ours(p, xs):
+        return scan.nonlinear(update, p, H, xs, coupling=coupling)
+
+    def loop(p, xs):
+        return jax.lax.scan(lambda h, x: (update(p, h, x),) * 2, H, xs)[1]
+
+    given = H, jnp.stack([XS, -XS, 2 * XS])
+    for differentiate in (jax.grad, jax.jacfwd):
+        found, expected = (
+            jax.jit(differentiate(partial(value, solve), (0, 1)))(*given) for solve in (ours, loop)
+        )
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-14)
+    with pytest.raises(ValueError, match=r"`update` acts over an axis that a `jax.vmap`"):
+        value(lambda p, xs: scan.newton(update, p, H, xs)[0], *given)
+
+
 def test_a_parameter_that_is_printed_is_needed():
     def update(p, h):
         jax.debug.print("{}", p)

@@ -7,7 +7,6 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Bool, PyTree
 
 import scan
@@ -21,6 +20,7 @@ from rtrl.rows import (
     sum_pulled_back,
 )
 from rtrl.structure import AbstractStructure, split, state_tangent
+from scan.tangents import with_tangent
 
 
 def supply(
@@ -38,7 +38,7 @@ def supply(
     cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
     sensitivity. Whatever is computed from the returned state then has the gradient of the whole
     past, in forward mode only with `products`. It has first derivatives only: those of the
-    sensitivity are not carried, and a second derivation raises `TypeError`.
+    sensitivity are not carried, and a second derivation in the parameters raises `TypeError`.
 
     **Arguments:**
 
@@ -91,23 +91,16 @@ def _forward_mode_told() -> Iterator[None]:
         ) from error
 
 
-@jax.custom_jvp
 def _derived_once(parameters, state):
     """The state, where a first derivative is taken: a second one would lack the sensitivity's."""
-    return state
+    return with_tangent(_derived_twice, state, parameters)
 
 
-def _derived_twice(primals, tangents):
-    of_parameters, of_state = tangents
-    if not all(isinstance(t, SymbolicZero) for t in jax.tree.leaves(of_parameters)):
-        raise TypeError(
-            "A gradient by RTRL has no derivatives of its own, because those of the sensitivity "
-            "are not carried along: take second derivatives of `scan`, or of `step` in a loop."
-        )
-    return primals[1], of_state
-
-
-_derived_once.defjvp(_derived_twice, symbolic_zeros=True)
+def _derived_twice(state, arguments, tangents):
+    raise TypeError(
+        "A gradient by RTRL has no derivatives of its own, because those of the sensitivity are "
+        "not carried along: take second derivatives of `scan`, or of `step` in a loop."
+    )
 
 
 # Arrays are arguments, never closed over: only then does the rule work under jit, vmap, scan and

@@ -1,10 +1,10 @@
 """The tangent of a solution, as a linear map that brings its transpose along.
 
-    out     = solve(inputs)                       the caller's, under `jax.custom_jvp`
-    d_out   = linear_map(forward, transpose, …)   what its rule returns
+    out     = solve(inputs)                       the caller's, to whom `with_tangent` gives a rule
+    d_out   = linear_map(forward, transpose, …)   what that returns
     d_input = transpose(…)                        what JAX makes of that in reverse mode
 
-A `jax.custom_vjp` forbids forward mode. With a `jax.custom_jvp` whose rule is written in ordinary
+A `jax.custom_vjp` forbids forward mode. With a rule for tangents that is written in ordinary
 operations reverse mode is derived from those: it stores and does more than an adjoint that is
 known. `jax.custom_derivatives.linear_call` joins the two, but has neither a rule for `vmap` nor one
 for derivatives in what is not linear, hence this primitive. Nothing of the map is computed before
@@ -17,13 +17,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
 from scan._stand_in import jvp_in, stand_in
 from scan._varying import vary_together
+from scan.tangents import spread_results
 
 
 def linear_map(
@@ -59,21 +59,6 @@ def linear_map(
         counts=counts,
     )
     return jax.tree.unflatten(jax.tree.structure(out), flat)
-
-
-def nonzero(tangents: Any) -> list:
-    """The tangents that a rule is given by `jax.custom_jvp`, with `None` for those that are zero.
-
-    **Arguments:**
-
-    - `tangents`: a sequence of arrays and symbolic zeros.
-
-    **Returns:**
-
-    A list.
-    """
-    is_zero = lambda t: isinstance(t, SymbolicZero) or jnp.result_type(t) == jax.dtypes.float0  # noqa: E731
-    return [None if is_zero(t) else t for t in tangents]
 
 
 def _flat_forward(forward, tree, *leaves):
@@ -134,15 +119,8 @@ def _transpose(cotangents, *operands, forward, transpose, counts):
 
 
 def _batch(operands, axes, *, forward, transpose, counts):
-    operands, axes = list(operands), list(axes)
     size = next(x.shape[d] for x, d in zip(operands, axes, strict=True) if d is not None)
-    for i in range(counts[0]):  # the result has the type of `out`
-        if axes[i] is None:
-            # Behind the time axis, where scans keep a batch: elsewhere they would transpose it.
-            axes[i] = min(1, operands[i].ndim)
-            shape = list(operands[i].shape)
-            shape.insert(axes[i], size)
-            operands[i] = jnp.broadcast_to(jnp.expand_dims(operands[i], axes[i]), shape)
+    operands, axes = spread_results(operands, axes, counts[0], size)
     split = len(operands) - counts[1]
     result = axes[: counts[0]]
 

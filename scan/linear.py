@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Inexact, Num
 
 from scan._checks import check_begin
-from scan._linear_map import linear_map, nonzero
+from scan._linear_map import linear_map
 from scan._platform import METHODS, check_method, loop_or_tree
 from scan._stand_in import stand_in
 from scan._varying import vary_together
 from scan.associative import match_rank
 from scan.methods import kernel, loop, tree
 from scan.precision import promoted
+from scan.tangents import with_tangent
 from scan.trees import broadcasts
 
 
@@ -114,19 +115,19 @@ def linear(
         h0 = h0[None] if begin is None else jnp.where(begin, 0, h0[None])
         return (a if a.ndim == b.ndim else a[None]) * h0 + b
     if states is not None:
-        known = jax.lax.stop_gradient(jnp.asarray(states, dtype))
-        return _known(*vary_together(a, b, h0, begin, known), reverse, method)
-    return _linear(*vary_together(a, b, h0, begin), reverse, method)
+        states = jnp.asarray(states, dtype)
+    a, b, h0, begin, states = vary_together(a, b, h0, begin, states)
+    given = a, b, h0, begin
+    if states is None:
+        states = _solve(*jax.lax.stop_gradient(given), reverse, method)
+    # Derivatives are those of the equation that the states solve, not of how they were found.
+    rule = partial(_tangent_rule, reverse, method)
+    return with_tangent(rule, jax.lax.stop_gradient(states), *given)
 
 
 def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
     if not broadcasts(shape, target):
         raise ValueError(f"`{name}` (shape {shape}) must broadcast to {target}, as `b` has it.")
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(4, 5))
-def _linear(a, b, h0, begin, reverse, method):
-    return _solve(a, b, h0, begin, reverse, method)
 
 
 def _solve(a, b, h0, begin, reverse, method):
@@ -156,25 +157,15 @@ def _by_method(function, *arguments, reverse, method):
     return without_kernel(*arguments, method=method)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(5, 6))
-def _known(a, b, h0, begin, states, reverse, method):
-    return states
-
-
-def _tangent_rule(solution, reverse, method, primals, tangents):
-    h = solution(*primals, reverse, method)
-    a, _, h0, begin = primals[:4]
+def _tangent_rule(reverse, method, h, arguments, tangents):
+    a, _, h0, begin = arguments
     # What is not differentiated costs nothing: no zeros are carried along, and in reverse mode no
     # cotangents of `a` are computed where it is a constant, as a discount is.
-    moving = nonzero(tangents[:3])
+    moving = [t for (t,) in tangents[:3]]
     wanted = tuple(t is not None for t in moving)
     forward = partial(_tangent, reverse, method)
     transpose = partial(_cotangents, reverse, method, wanted)
-    return h, linear_map(forward, transpose, h, (a, h0, begin), moving)
-
-
-for _solution in (_linear, _known):
-    _solution.defjvp(partial(_tangent_rule, _solution), symbolic_zeros=True)
+    return linear_map(forward, transpose, h, (a, h0, begin), moving)
 
 
 def _tangent(reverse, method, h, residuals, tangents):

@@ -129,7 +129,7 @@ def newton(
     # Derivatives are those of the solution, below: none of the iterations is differentiated.
     given = parameters, state, xs, begin, initial
     states, report = _iterated(options, update, *jax.lax.stop_gradient(given))
-    return solution(update, coupling, *given, jax.lax.stop_gradient(states)), report
+    return solution(update, coupling, *given, states), report
 
 
 def _iterated(options, update, parameters, state, xs, begin, initial):

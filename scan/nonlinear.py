@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 from scan._checks import check_arrays, check_recurrence, check_steps
-from scan._linear_map import linear_map, nonzero
+from scan._linear_map import linear_map
 from scan._platform import loop_or_tree, steps_at_once
 from scan._stand_in import stand_in
 from scan._varying import vary_together
@@ -19,6 +19,7 @@ from scan.blocks import blocks
 from scan.hoisted import ahead, hoisted, hoisting
 from scan.programs import apart, as_program, has_named_axis, has_reverse_rule, is_pure, one_of
 from scan.sequential import reset, sequential
+from scan.tangents import with_tangent
 
 
 def nonlinear(
@@ -83,8 +84,6 @@ def nonlinear(
         time = check_steps("xs", xs)
         result = jax.tree.map(lambda h: jax.ShapeDtypeStruct((time, *h.shape), h.dtype), state)
         states = _by_platform(step, in_turn, several, *given, begin, initial, result=result)
-    # Derivatives are those of the equation that the states solve, not of how they were found.
-    states = jax.lax.stop_gradient(states)
     return solution(step, coupling, parameters, state, xs, begin, initial, states)
 
 
@@ -110,27 +109,24 @@ def _several_at_once(step, coupling, state, parameters, xs, begin, initial):
     return sequential(update, state, drives, begin, initial=initial, unroll=steps)[1]
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def solution(step, coupling, parameters, state, xs, begin, initial, states):
     """The states, with the derivatives of the equation that they solve.
 
     **Arguments:** those of `nonlinear`, checked; `step` and `parameters` are what `as_program`
     makes.
     """
-    return states
+    # Derivatives are those of the equation that the states solve, not of how they were found.
+    states = jax.lax.stop_gradient(states)
+    rule = partial(_tangent_rule, step, coupling)
+    return with_tangent(rule, states, parameters, state, xs, begin, initial)
 
 
-def _tangent_rule(step, coupling, primals, tangents):
-    # Second derivatives see by this call that the states are functions of the parameters.
-    states = solution(step, coupling, *primals)
-    moving = [nonzero(jax.tree.leaves(tangent)) for tangent in tangents[:3]]
+def _tangent_rule(step, coupling, states, arguments, tangents):
+    moving = tangents[:3]
     wanted = tuple(tuple(t is not None for t in tangent) for tangent in moving)
     forward = partial(_tangent, step, coupling, wanted)
     transpose = partial(_cotangents, step, coupling, wanted)
-    return states, linear_map(forward, transpose, states, primals[:-1], moving)
-
-
-solution.defjvp(_tangent_rule, symbolic_zeros=True)
+    return linear_map(forward, transpose, states, arguments, moving)
 
 
 def _tangent(step, coupling, wanted, states, residuals, tangents):

@@ -48,9 +48,12 @@ def test_the_backward_rule():
 @pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("again", [jax.hessian, lambda f: jax.jacrev(jax.grad(f))])
 def test_a_second_derivative_is_refused(again, products):
-    """It would lack that of the sensitivity, and not be symmetric."""
-    with pytest.raises(TypeError, match=r"no derivatives of its own.*: take second derivatives of"):
-        again(lambda p: loss(p, H, sensitivity(), products=products) ** 2)(parameters())
+    """It would lack that of the sensitivity, and not be symmetric; in a loop's body too."""
+    once = lambda p: loss(p, H, sensitivity(), products=products) ** 2  # noqa: E731
+    looped = lambda p: jax.lax.scan(lambda total, _: (total + once(p), 0), 0.0, None, length=2)[0]  # noqa: E731
+    for value in (once, looped):
+        with pytest.raises(TypeError, match=r"no derivatives of its own.*: take second deriv"):
+            again(value)(parameters())
 
 
 def test_a_second_derivative_in_forward_mode_is_refused():

@@ -134,23 +134,6 @@ def test_under_vmap_in_any_position(axes, method):
     assert_close(orders_under_vmap(solve, axes), orders_of_loops(axes))
 
 
-@pytest.mark.slow
-def test_inside_a_loop_of_segments():
-    a, b, h0, _, _ = case(3, 6, (2,), False, True)
-
-    def whole(function):
-        def run(a, b, h0):
-            def segment(h, part):
-                states = function(*part, h)
-                return states[-1], states
-
-            return jax.lax.scan(segment, h0, (a.reshape(2, 3, 2), b.reshape(2, 3, 2)))[1]
-
-        return jax.jit(lambda: orders(run, (a, b, h0), directions((a, b, h0))))()
-
-    assert_close(whole(scan.linear), whole(loop))
-
-
 def test_a_gradient_in_the_drive_alone_reads_no_states():
     """Discounted returns: the coefficients are constants, and their cotangents are not computed."""
     a, b, h0, _, weight = case(4, TIME, (2,), False, True)
@@ -198,6 +181,50 @@ def orders_of_nonlinear(solve, name):
 
 
 orders_of_the_nonlinear_loop = functools.cache(functools.partial(orders_of_nonlinear, None))
+
+
+def known(solve, at):
+    """States that another call has found, with the derivatives of this one."""
+    return lambda *x, **o: solve(*x, **o, states=jax.lax.stop_gradient(at(*x, **o)))
+
+
+def tanh_step(p, h, x):
+    a, b = x
+    return jnp.tanh(p * a * h + b)
+
+
+def by_the_loop(update, p, state, xs):
+    return scan.sequential(lambda h, x: update(p, h, x), state, xs)[1]
+
+
+OF_SEGMENTS = {
+    "linear": (scan.linear, loop),
+    "linear known": (known(scan.linear, loop), loop),
+    "units": (scan.nonlinear, by_the_loop),
+    "dense": (functools.partial(scan.nonlinear, coupling="dense"), by_the_loop),
+    "nonlinear known": (known(scan.nonlinear, by_the_loop), by_the_loop),
+    "newton": (by_newton, by_the_loop),
+}
+
+
+@pytest.mark.parametrize("name", slow_but(["units"], OF_SEGMENTS))
+def test_inside_a_loop_of_segments(name):
+    """JAX takes its body apart for reverse mode, and then has forgotten rules of derivatives."""
+    a, b, h0, _, _ = case(3, 6, (2,), False, True)
+
+    def whole(solve):
+        def run(a, b, h0):
+            def segment(h, part):
+                linear = name.startswith("linear")
+                states = solve(*part, h) if linear else solve(tanh_step, a[0], h, part)
+                return states[-1], states
+
+            return jax.lax.scan(segment, h0, (a.reshape(2, 3, 2), b.reshape(2, 3, 2)))[1]
+
+        return jax.jit(lambda: orders(run, (a, b, h0), directions((a, b, h0))))()
+
+    solve, expected = OF_SEGMENTS[name]
+    assert_close(whole(solve), whole(expected))
 
 
 @pytest.mark.slow

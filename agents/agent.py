@@ -175,6 +175,11 @@ class AbstractAgent(Settings, abc.ABC):
     def iterate(self, state: AgentState) -> tuple[AgentState, Report]:
         """Act and learn for one iteration.
 
+        **Arguments:**
+
+        - `state`: of `init` or `iterate` of an agent with the same settings. Networks, memories and
+          environments are those that it holds: settings that make others do nothing to them.
+
         **Returns:**
 
         `(state, report)`.

@@ -64,8 +64,9 @@ class Rounded(eqx.Module):
 def rounded(tree: PyTree) -> PyTree:
     """A sensitivity with `Rounded` in place of its arrays of real numbers, for storing many.
 
-    Its error is up to one part in 256 of each number. `rtrl.segment` and `rtrl.supply` take it in
-    a carry; what they return is not rounded.
+    Its error is up to one part in 256 of each number, where that and its rounding are finite and
+    normal numbers of float32. `rtrl.segment` and `rtrl.supply` take it in a carry; what they return
+    is not rounded.
     """
 
     def of(x: Array) -> Any:

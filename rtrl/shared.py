@@ -206,7 +206,8 @@ def _by_whom(
     if not fits(*divided(own)):
         raise ValueError(
             "`recurrence` must be one that a unit by itself can take, whose arrays have one unit "
-            f"in place of {units}: the number of units is that of its arrays, not a setting."
+            f"in place of {units}: the number of units is that of its arrays, not a setting, and "
+            "what an episode begins with is in `Parts.constant`."
         )
     return divided(own)
 

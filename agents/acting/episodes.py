@@ -15,6 +15,7 @@ from agents.envs import episode_steps
 from agents.envs.wrappers.base import check_end
 from agents.mapped import for_all
 from zoo.annotations import Count, checked
+from zoo.parts.checks import check_key
 
 
 @checked
@@ -45,6 +46,7 @@ def evaluate(
     `ValueError` or `TypeError` for an argument that breaks its rule, such as no `episodes`, a
     policy of other spaces, or no `max_steps` in an environment without a time limit.
     """
+    check_key(key)
     policy.check_spaces(actor.env, actor.params)
     if max_steps is None:
         check_end(actor.env)
@@ -115,6 +117,7 @@ def play(
     `ValueError` or `TypeError` for an argument that breaks its rule, such as a policy of other
     spaces.
     """
+    check_key(key)
     if policy is not None:
         policy.check_spaces(env, params)
     # Wrappers and environments of other packages have no step without a reset.

@@ -15,6 +15,7 @@ from agents.acting.contract import check_contract
 from agents.acting.tables import ByPreference, Tables, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
 from zoo.annotations import Share, StepSize
+from zoo.parts.checks import check_key
 
 MOST_STATES = 2_000
 """The largest game that is enumerated, in states."""
@@ -167,6 +168,7 @@ class IdealPolicyIteration(AbstractAgent):
         return 1
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         shape = table_shape(self.environment)
         policy = jnp.full(shape, 1 / shape[1], jnp.float32)
         return AgentState(policy, None, None, jnp.zeros((), jnp.int32), key)

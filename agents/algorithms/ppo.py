@@ -28,6 +28,7 @@ from agents.networks import Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_room, check_vectors, is_bounded, normalized_space
 from agents.settings import check_kind
 from zoo.annotations import Count, NonNegative, Positive, Share, Size
+from zoo.parts.checks import check_key
 
 
 class Learner(eqx.Module):
@@ -211,6 +212,7 @@ class PPO(AbstractAgent):
         )
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         normalizes, scales = self.normalize_observation, self.normalize_reward

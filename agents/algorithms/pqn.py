@@ -27,6 +27,7 @@ from agents.networks.layers import check_normalized
 from agents.networks.values import check_discrete, value_of
 from agents.settings import check_kind
 from zoo.annotations import Count, Positive, Share, Size
+from zoo.parts.checks import check_key
 
 
 class Learner(eqx.Module):
@@ -168,6 +169,7 @@ class PQN(AbstractAgent):
         )
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         optimizer = self.optimizer.init(eqx.filter(network, eqx.is_inexact_array))

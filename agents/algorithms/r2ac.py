@@ -24,6 +24,7 @@ from agents.networks import Inputs, Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_vectors
 from agents.settings import check_kind
 from zoo.annotations import Count, NonNegative, Positive, Share, Size
+from zoo.parts.checks import check_key
 
 
 class Learner(eqx.Module):
@@ -159,6 +160,7 @@ class R2AC(AbstractAgent):
         )
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         learner = Learner(

@@ -19,6 +19,7 @@ from agents.networks import Inputs, PolicyHead, Recurrent, ValueHead
 from agents.networks.spaces import check_vectors, is_discrete, width
 from agents.streaming import AbstractStreaming
 from zoo.annotations import NonNegative, Positive
+from zoo.parts.checks import check_key
 
 
 class Learner(eqx.Module):
@@ -111,6 +112,7 @@ class StreamingAC(AbstractStreaming):
         return actor, self._new_network(1, ValueHead, key=critic_key)
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         network_key, env_key, key = jax.random.split(key, 3)
         actor, critic = networks = self.networks(key=network_key)
         scaling = self._new_scaling()

@@ -18,6 +18,7 @@ from agents.networks import Recurrent
 from agents.networks.values import check_discrete, value_of
 from agents.streaming import AbstractStreaming
 from zoo.annotations import Count, Positive, Share
+from zoo.parts.checks import check_key
 
 
 class Learner(eqx.Module):
@@ -85,6 +86,7 @@ class StreamingQ(AbstractStreaming):
         return self._new_network(self.spaces[1].n, lambda layers: layers, key=key)
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         parameters = eqx.filter(network, eqx.is_inexact_array)

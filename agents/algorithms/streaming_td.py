@@ -33,6 +33,7 @@ from agents.networks.spaces import check_vectors, is_bounded, is_discrete
 from agents.settings import warn_unused
 from scan.associative import match_rank
 from zoo.annotations import Count, Positive, Share, Size, fitted
+from zoo.parts.checks import check_key
 
 
 class Learner(eqx.Module):
@@ -203,6 +204,7 @@ class StreamingTD(AbstractAgent):
         )
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         network_key, env_key, key = jax.random.split(key, 3)
         network = self.network(key=network_key)
         parameters = eqx.filter(network, eqx.is_inexact_array)

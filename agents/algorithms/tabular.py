@@ -14,6 +14,7 @@ from agents.acting.contract import check_contract
 from agents.acting.tables import ByTable, choose, table_index, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
 from zoo.annotations import Count, Share, StepSize
+from zoo.parts.checks import check_key
 
 
 class Acting(eqx.Module):
@@ -90,6 +91,7 @@ class Tabular(AbstractAgent):
         return self.rollout_length
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         reset_key, act_key, key = jax.random.split(key, 3)
         env, params = self.environment
         check_contract(env, params)

@@ -11,6 +11,7 @@ from agents.acting.tables import ByPreference, Tables, table_shape
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.learning.returns import gae, next_values
 from zoo.annotations import Count, Positive, Share
+from zoo.parts.checks import check_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,7 @@ class TabularActorCritic(AbstractAgent):
         return self.unroll_length * self.updates
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         reset_key, key = jax.random.split(key)
         shape = table_shape(self.environment)
         tables = Tables(jnp.zeros(shape, jnp.float32), jnp.zeros(shape[0], jnp.float32))

@@ -18,7 +18,7 @@ from agents.networks.recurrent import Separate
 from agents.networks.spaces import width
 from agents.settings import check_kind
 from zoo.annotations import Count, Fraction, checked, fitted
-from zoo.parts.checks import shown
+from zoo.parts.checks import check_key, shown
 
 _MOST_STEPS = 100_000
 
@@ -114,6 +114,7 @@ def episode_sensitivities(
     episodes may be longer, or the policy is of other spaces; `TypeError` for a policy that does not
     have the value, and an argument of another kind.
     """
+    check_key(key)
     policy.check_spaces(actor.env, actor.params)
     if policy.behavior.value_network is None:
         raise TypeError(

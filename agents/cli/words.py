@@ -147,7 +147,7 @@ def in_flags(message: str, command: Any) -> str:
                     return f"{option} {name}{value}"
             same = (one for one in _NAMED.get(name, ()) if value == f" (={flags.get(one)!r})")
             name = next(same, name)
-        unread = command is None and name == "algorithm"  # the word that says what can be read
+        unread = command is None and name in _READ_BEFORE
         known = unread or (name in flags and not _is_positional(command, name))
         return f"--{name.replace('_', '-')}{value}" if known else found[0]
 
@@ -162,6 +162,8 @@ def _is_said(value: str, typed: str) -> bool:
 
 
 _OF_ANOTHER = re.compile(r"^Unknown option `|` \(=.*\) is not an option of ")
+# What says which words can be read, and the places of a job, which are taken before.
+_READ_BEFORE = ("algorithm", "coordinator", "process", "processes")
 _NAMED = {"name": ("memory", "env"), "length": ("segment",)}
 
 

@@ -114,9 +114,12 @@ def _check_box(space: spaces.Box, name: str) -> None:
     if 0 in space.shape:
         raise ValueError(f"{name} (a Box of shape {space.shape!r}) must have at least one number.")
     for side in ("low", "high"):
-        bound = np.asarray(getattr(space, side))
+        given = getattr(space, side)
+        bound = np.asarray(given)
         if bound.dtype.kind not in "biuf":
-            raise TypeError(f"{name}.{side} (={shown(getattr(space, side))}) must be numbers.")
+            raise TypeError(f"{name}.{side} (={shown(given)}) must be numbers.")
+        if isinstance(given, list | tuple):  # gymnax's own functions do not take them
+            raise TypeError(f"{name}.{side} (={shown(given)}) must be a number or an array.")
         try:
             np.broadcast_to(bound, space.shape)
         except ValueError:
@@ -153,10 +156,11 @@ def check_room(action_space: Any, env_name: str) -> None:
     """Raise `ValueError` for an environment with a bounded number that has no room to vary, or
     more than float32 can halve."""
     low, high = (np.asarray(side, np.float64) for side in (action_space.low, action_space.high))
-    if not (low < high).all():
+    narrow = [x.astype(np.float32) for x in (low, high)]
+    if not (low < high).all() or not (narrow[1] / 2 - narrow[0] / 2 > 0).all():
         raise ValueError(
             f"`env` (={env_name}) must have room in every number of an action, which its "
-            f"{action_space!r}, from {low} to {high}, has not."
+            f"{action_space!r}, from {low} to {high}, has not in float32."
         )
     if not (np.maximum(high - low, np.abs(high + low)) <= np.finfo(np.float32).max).all():
         raise ValueError(

@@ -23,6 +23,7 @@ from agents.networks import Inputs
 from agents.networks.layers import check_normalized
 from agents.settings import warn_unused
 from zoo.annotations import Count, Positive, Share, Size
+from zoo.parts.checks import check_key
 
 
 class Step(eqx.Module):
@@ -197,6 +198,7 @@ class AbstractOffPolicy(AbstractAgent):
         """Learn once, from a sample of `Step`s."""
 
     def init(self, *, key: Array) -> AgentState:
+        check_key(key)
         learner_key, env_key, key = jax.random.split(key, 3)
         learner = self._new_learner(key=learner_key)
         behavior = Recorded(self._exploring(learner, jnp.int32(0)))

@@ -72,7 +72,8 @@ def load_run(
         if env is None:
             raise
         raise CheckpointError(
-            f"{error}\n`env` (={agent.env_name}) must have the spaces of what was trained in."
+            f"{error}\n`env` (={agent.env_name}) must be what was trained in, whose state is in "
+            "the checkpoint; in another of its spaces `agents.acting.evaluate` plays a policy."
         ) from error
 
 

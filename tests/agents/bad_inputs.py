@@ -48,6 +48,8 @@ USAGE = [
 ]
 
 COMMANDS = [
+    # where a job's other processes are
+    (f"{TRAIN} --processes 2", "--processes (=2) needs "),
     # settings of the agent
     (f"{TRAIN} --memory rtv", "--memory (='rtv') must be one of"),
     (f"{TRAIN} --memory-options x=1", "`x` (=1) is not an option of 'rtu'"),

@@ -68,6 +68,13 @@ class Acted(Tape):
             r"`action_space`.low \(of shape \(3,\)\) must be one number, or of the Box's shape \(2",
         ),
         (agents.PPO, spaces.Box(None, None, (2,)), TypeError, r"low \(=None\) must be numbers"),
+        (
+            agents.SAC,
+            spaces.Box([0.0, 1.0], 2.0, (2,)),
+            TypeError,
+            r"low \(=\[0\.0, 1\.0\]\) must be a",
+        ),
+        (agents.SAC, spaces.Box(1.0, 1 + 1e-9, (2,)), ValueError, "has not in float32"),
         (agents.PPO, None, TypeError, r"Acted.: `action_space` \(=None\) must be Discrete, Multi"),
         (agents.PPO, spaces.Box(0.0, 1.0, (2, 0)), ValueError, "2, 0.. must have at least one num"),
         (agents.PPO, spaces.Tuple(()), ValueError, r"`action_space` \(=Tuple\) must have a part"),

@@ -106,6 +106,13 @@ def test_an_interrupted_and_resumed_run_is_bitwise_the_run_that_went_through(
         assert (folder / name).read_bytes() == (trained.folder / name).read_bytes()
 
 
+@pytest.mark.parametrize("case", rows(lambda c: c.first and c.name != "documented"), ids=by_name)
+def test_what_is_no_key_is_named(case, unhooked):
+    for key in (0, None, jax.random.split(jax.random.key(0))):
+        with pytest.raises(TypeError, match=r"`key` \(=.*\) must be a PRNG key, such as"):
+            case.agent.init(key=key)
+
+
 def of_each_class(test):
     """The policy is the class's: one row of each is enough."""
     return pytest.mark.parametrize("trained", FIRST, ids=by_name, indirect=True)(test)

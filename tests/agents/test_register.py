@@ -130,7 +130,8 @@ def test_an_environment_object_is_trained_with_and_asked_for_again(name, tmp_pat
     assert action in (0, 1)
     same_state(load_run(tmp_path / "whole", env=pair)[1], whole.state)
     with pytest.raises(
-        ValueError, match=r"other state:[^`]*\n`env` \(=Chain\) must have the spaces"
+        ValueError,
+        match=r"other state:[^`]*\n`env` \(=Chain\) must be what was trained in, whose state",
     ):
         load_run(tmp_path / "whole", env=Chain())
 

@@ -41,11 +41,6 @@ def with_tangent(rule: Callable[..., PyTree], value: PyTree, *arguments: PyTree)
     return jax.tree.unflatten(structure, flat)
 
 
-def is_zero(tangent: Any) -> bool:
-    """Whether a tangent is one of JAX's symbolic zeros, or of what has no derivatives."""
-    return type(tangent) is ad.Zero or jnp.result_type(tangent) == jax.dtypes.float0
-
-
 def _flat_rule(rule, tree, value, arguments, moving):
     value, arguments = jax.tree.unflatten(tree, [*value, *arguments])
     rest = iter(moving)
@@ -69,11 +64,11 @@ _with_tangent.def_abstract_eval(_value)
 def _differentiate(primals: Sequence, tangents: Sequence, *, rule, count):
     # Of the value as a function of the arguments: second derivatives see by it what it is made of.
     value = _with_tangent.bind(*primals, rule=rule, count=count)
-    own, moving = tangents[:count], [None if is_zero(t) else t for t in tangents[count:]]
+    own, moving = tangents[:count], [None if type(t) is ad.Zero else t for t in tangents[count:]]
     if all(t is None for t in moving):
         return value, own
     found = rule(value, primals[count:], moving)
-    return value, [f if is_zero(t) else t + f for t, f in zip(own, found, strict=True)]
+    return value, list(map(ad.add_tangents, own, found))
 
 
 def _batch(operands: Sequence, axes: Sequence, *, rule, count):
@@ -83,9 +78,8 @@ def _batch(operands: Sequence, axes: Sequence, *, rule, count):
 
     def batched(value, arguments, moving):
         of_moving = [None if t is None else d for t, d in zip(moving, others, strict=True)]
-        return jax.vmap(rule, (result, others, of_moving), result, axis_size=size)(
-            list(value), list(arguments), moving
-        )
+        one_by_one = jax.vmap(rule, (result, others, of_moving), result)
+        return one_by_one(list(value), list(arguments), moving)
 
     return _with_tangent.bind(*operands, rule=batched, count=count), result
 

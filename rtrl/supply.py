@@ -91,12 +91,12 @@ def _forward_mode_told() -> Iterator[None]:
         ) from error
 
 
-def _derived_once(parameters, state):
-    """The state, where a first derivative is taken: a second one would lack the sensitivity's."""
-    return with_tangent(_derived_twice, state, parameters)
+def _derived_once(parameters, value):
+    """A value in a first derivative; a second one would lack the sensitivity's, and is refused."""
+    return with_tangent(_derived_twice, value, parameters)
 
 
-def _derived_twice(state, arguments, tangents):
+def _derived_twice(value, arguments, tangents):
     raise TypeError(
         "A gradient by RTRL has no derivatives of its own, because those of the sensitivity are "
         "not carried along: take second derivatives of `scan`, or of `step` in a loop."
@@ -122,19 +122,21 @@ def _supply_backward(structure, residuals, cotangent):
 _supply_cotangents.defvjp(_supply_forward, _supply_backward)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _supply_tangents(structure, parameters, state, sensitivity):
-    return state
+    # The sensitivity has no tangent: it is a constant of the segment.
+    sensitivity = jax.lax.stop_gradient(sensitivity)
+    return with_tangent(partial(_tangent_of_past, structure), state, parameters, sensitivity)
 
 
-@_supply_tangents.defjvp
-def _supply_tangents_jvp(structure, primals, tangents):
-    parameters, state, sensitivity = primals
-    state = _derived_once(parameters, state)
-    # The sensitivity's tangent is dropped: it is a constant of the segment.
-    of_parameters, of_state, _ = tangents
-    from_parameters = state_tangent(structure, sensitivity, of_parameters, state)
-    return state, jax.tree.map(jnp.add, of_state, from_parameters)
+def _tangent_of_past(structure, state, arguments, tangents):
+    parameters, sensitivity = arguments
+    leaves, tree = jax.tree.flatten(parameters)
+    moved = [
+        jnp.zeros_like(x) if t is None else t for x, t in zip(leaves, tangents[0], strict=True)
+    ]
+    numbers, rest = eqx.partition(sensitivity, eqx.is_inexact_array)
+    sensitivity = eqx.combine(_derived_once(parameters, numbers), rest)
+    return state_tangent(structure, sensitivity, jax.tree.unflatten(tree, moved), state)
 
 
 def _supply_row(structure, parameters, state, table, index, begin):

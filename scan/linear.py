@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Bool, Inexact, Num
 
 from scan._checks import check_begin
@@ -114,20 +115,30 @@ def linear(
         # is as good as an adjoint.
         h0 = h0[None] if begin is None else jnp.where(begin, 0, h0[None])
         return (a if a.ndim == b.ndim else a[None]) * h0 + b
-    if states is not None:
-        states = jnp.asarray(states, dtype)
-    a, b, h0, begin, states = vary_together(a, b, h0, begin, states)
-    given = a, b, h0, begin
     if states is None:
-        states = _solve(*jax.lax.stop_gradient(given), reverse, method)
-    # Derivatives are those of the equation that the states solve, not of how they were found.
-    rule = partial(_tangent_rule, reverse, method)
-    return with_tangent(rule, jax.lax.stop_gradient(states), *given)
+        return _linear(*vary_together(a, b, h0, begin), reverse, method)
+    known = jax.lax.stop_gradient(jnp.asarray(states, dtype))
+    *given, known = vary_together(a, b, h0, begin, known)
+    return with_tangent(partial(_tangent_rule, reverse, method), known, *given)
 
 
 def _check_broadcast(name: str, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
     if not broadcasts(shape, target):
         raise ValueError(f"`{name}` (shape {shape}) must broadcast to {target}, as `b` has it.")
+
+
+# Where JAX forgets its rule (see `scan.tangents`) the loops themselves are differentiated, which is
+# as right; and in `jax.linear_transpose` transposed.
+@partial(jax.custom_jvp, nondiff_argnums=(4, 5))
+def _linear(a, b, h0, begin, reverse, method):
+    return _solve(a, b, h0, begin, reverse, method)
+
+
+@partial(_linear.defjvp, symbolic_zeros=True)
+def _linear_tangent(reverse, method, primals, tangents):
+    h = _linear(*primals, reverse, method)
+    moving = [[None if isinstance(t, SymbolicZero) else t] for t in tangents[:3]]
+    return h, _tangent_rule(reverse, method, h, primals, moving)
 
 
 def _solve(a, b, h0, begin, reverse, method):

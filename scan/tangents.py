@@ -54,11 +54,13 @@ _with_tangent.multiple_results = True
 
 
 @_with_tangent.def_impl
+def _apply(*operands, rule, count):
+    return list(map(jnp.asarray, operands[:count]))  # a loop's body may have literals of NumPy
+
+
+@_with_tangent.def_abstract_eval
 def _value(*operands, rule, count):
     return list(operands[:count])
-
-
-_with_tangent.def_abstract_eval(_value)
 
 
 def _differentiate(primals: Sequence, tangents: Sequence, *, rule, count):

@@ -1,5 +1,7 @@
 """`rtrl.supply`, `rtrl.init` and the layouts of the structures."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -54,6 +56,32 @@ def test_a_second_derivative_is_refused(again, products):
     for value in (once, looped):
         with pytest.raises(TypeError, match=r"no derivatives of its own.*: take second deriv"):
             again(value)(parameters())
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_what_another_derivative_is_taken_of_in_a_loop_keeps_its_gradient(products):
+    """JAX takes the loop's body apart for the inner derivative, before it takes the outer one."""
+
+    def of_head(p, head, loop):
+        def step(h, _):
+            h = rtrl.supply(STRUCTURE, p, h, sensitivity(), products=products)
+            return 0.5 * h, jnp.sum(jnp.tanh(head * h))
+
+        if loop:
+            return jnp.sum(jax.lax.scan(step, H, None, length=3)[1])
+        h, total = H, 0.0
+        for _ in range(3):
+            h, value = step(h, None)
+            total += value
+        return total
+
+    def of_value(p, loop):
+        value, slope = jax.value_and_grad(of_head, 1)(p, 0.7, loop)
+        return value + slope
+
+    in_turn, looped = (jax.jit(jax.grad(partial(of_value, loop=x)))(parameters()) for x in (0, 1))
+    assert_close(looped, in_turn)
+    assert any(jnp.any(leaf != 0) for leaf in jax.tree.leaves(looped))
 
 
 def test_a_second_derivative_in_forward_mode_is_refused():

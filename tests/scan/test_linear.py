@@ -243,3 +243,13 @@ def test_no_channels_make_no_states(method):
 def test_integers_are_refused():
     with pytest.raises(ValueError, match="`b` \\(dtype int64\\) must be real or complex floating"):
         scan.linear(jnp.ones(3, int), jnp.ones((4, 3), int))
+
+
+@pytest.mark.parametrize("method", ["sequential", "associative"])
+def test_what_is_linear_in_it_is_transposed(method):
+    a, b, h0, begin, weight = case(0, 5, (2,), False, True)
+    solve = lambda b, h0: scan.linear(a, b, h0, begin, method=method)  # noqa: E731
+    found = jax.jit(lambda: jax.linear_transpose(solve, b, h0)(weight))()
+    expected = jax.vjp(lambda b, h0: loop(a, b, h0, begin), b, h0)[1](weight)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)

@@ -50,9 +50,9 @@ def supply(
       says.
     - `products`: how `vmap` over environments that share parameters adds up their gradients. By
       default the rule is for cotangents (`custom_vjp`): one gradient for each, summed entry by
-      entry, which suits hundreds of environments or segments. Otherwise it is for tangents
-      (`custom_jvp`), which JAX transposes into matrix products that sum on the way: several times
-      faster for a few environments, as in an online loop, and slower for hundreds.
+      entry, which suits hundreds of environments or segments. Otherwise it is for tangents, which
+      JAX transposes into matrix products that sum on the way: several times faster for a few
+      environments, as in an online loop, and slower for hundreds.
 
     **Returns:**
 

@@ -25,7 +25,7 @@ from agents.mapped import side_by_side
 from agents.networks import Inputs, Recurrent, q_network
 from agents.networks.layers import check_normalized
 from agents.networks.values import check_discrete, value_of
-from agents.settings import check_kind
+from agents.settings import check_kind, warn_unused
 from zoo.annotations import Count, Positive, Share, Size
 from zoo.parts.checks import check_key
 
@@ -127,6 +127,8 @@ class PQN(AbstractAgent):
         segments = self.steps_per_iteration // self._segment
         check_minibatches(self.minibatches, segments)
         check_discrete(self.spaces[1], self.env_name)
+        if not self.head_layers:
+            warn_unused(self, "`head_layers=0`", "head_size")
         if self.layer_norm:
             check_normalized(self.encoder_size, self.head_size, self.head_layers)
         self._rate()  # a fall over too many updates is told now

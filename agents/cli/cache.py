@@ -1,5 +1,6 @@
 """Compiled programs, kept in the user's cache folder from one start to the next."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def keep_compiled() -> None:
         # Programs are executed as they are read: nobody else is to write there.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         usable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+        if usable:
+            _remove_torn(folder)
     except OSError:
         usable = False
     settings = {
@@ -51,3 +54,17 @@ def keep_compiled() -> None:
     for name, value in settings.items() if usable else ():
         if name.upper() not in os.environ:
             jax.config.update(name, value)
+
+
+def _remove_torn(folder: Path) -> None:
+    """Remove programs that were not written to the end, for want of space or by a kill.
+
+    JAX writes a program, then when it was used last, and keeps no other where one lacks the latter.
+    """
+    from filelock import FileLock, Timeout
+
+    # JAX's own lock: who holds it is writing, and removes nothing.
+    with contextlib.suppress(Timeout), FileLock(folder / ".lockfile", timeout=0):
+        for program in folder.glob("*-cache"):
+            if not program.with_name(program.name.removesuffix("cache") + "atime").exists():
+                program.unlink(missing_ok=True)

@@ -139,6 +139,8 @@ class AbstractOffPolicy(AbstractAgent):
             )
         unused = [name for name in ("tapes", "segment", "burn_in") if name not in needed]
         warn_unused(self, f"`sampling={self.sampling!r}`", *unused)
+        if not self.head_layers:
+            warn_unused(self, "`head_layers=0`", "head_size")
         if self.layer_norm:
             check_normalized(self.encoder_size, self.head_size, self.head_layers)
         self._check_own()

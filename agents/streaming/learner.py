@@ -78,6 +78,8 @@ class AbstractStreaming(AbstractAgent):
         check_normalized(self.encoder_size, self.head_size, self.head_layers)
         if not self.head_size:
             warn_unused(self, "`head_size=0`", "head_layers")
+        elif not self.head_layers:
+            warn_unused(self, "`head_layers=0`", "head_size")
         self._check_own()
 
     @abc.abstractmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from filelock import FileLock
 
 from agents.cli import cache, main
 from agents.cli.main import program, version
@@ -167,6 +168,22 @@ def test_programs_are_kept_unless_the_user_says_otherwise(without_cache, monkeyp
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "other"))
     cache.keep_compiled()
     assert jax.config.jax_compilation_cache_dir == str(folder)
+
+
+def test_a_program_that_was_not_written_to_the_end_does_not_end_the_cache(
+    without_cache, monkeypatch, tmp_path
+):
+    """JAX keeps no other program beside one without the time of its last use."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    for name in ("torn-cache", "whole-cache", "whole-atime"):
+        (tmp_path / name).write_bytes(bytes(8))
+    names = lambda: {path.name for path in tmp_path.iterdir()} - {".lockfile"}  # noqa: E731
+    with FileLock(tmp_path / ".lockfile"):  # somebody writes
+        cache.keep_compiled()
+        assert names() == {"torn-cache", "whole-cache", "whole-atime"}
+    jax.config.update("jax_compilation_cache_dir", None)
+    cache.keep_compiled()
+    assert names() == {"whole-cache", "whole-atime"}
 
 
 def test_a_folder_that_cannot_be_used_is_not_used(without_cache, monkeypatch, tmp_path):

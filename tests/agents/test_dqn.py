@@ -266,6 +266,10 @@ def test_a_replay_without_room_for_an_episode_is_told():
     ("options", "told"),
     [
         ({"segment": 7}, r"`segment` \(=7\) has no effect with `sampling='tape'`"),
+        (
+            {"head_layers": 0, "head_size": 7},
+            r"`head_size` \(=7\) has no effect with `head_layers=0`",
+        ),
         ({"burn_in": 7}, r"`burn_in` \(=7\) has no effect with `sampling='tape'`"),
         ({"sampling": "zero", "tapes": 4}, r"`tapes` \(=4\) has no effect with `sampling='zero'`"),
         (

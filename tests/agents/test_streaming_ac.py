@@ -159,8 +159,10 @@ def test_bad_settings_are_named(options, message):
         agent(**({"env": Choices()} | options))
 
 
-def test_layers_without_a_width_are_told():
+def test_layers_without_a_width_and_a_width_without_layers_are_told():
+    options = {"env": "t_maze", "memory": zoo.spec("mlp", hidden=2)}
     with pytest.warns(UserWarning, match=r"`head_layers` \(=3\) has no effect with `head_size=0`"):
-        agents.StreamingAC(
-            env="t_maze", memory=zoo.spec("mlp", hidden=2), head_size=0, head_layers=3
-        )
+        agents.StreamingAC(**options, head_size=0, head_layers=3)
+    for kind in (agents.StreamingAC, agents.PQN):
+        with pytest.warns(UserWarning, match=r"`head_size` \(=7\) has no effect with `head_lay"):
+            kind(**options, head_size=7, head_layers=0)

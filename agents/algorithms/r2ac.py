@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -40,6 +40,14 @@ class Actors(eqx.Module):
 
     acting: ActorState
     carry: PyTree
+
+
+class Behind(ByPolicy):
+    """The policy of a network that the learner has left behind: the final observations of episodes
+    are for the learner's own to value."""
+
+    def at_end(self, state: Any, inputs: Inputs) -> Any:
+        return inputs
 
 
 class Unroll(eqx.Module):
@@ -193,7 +201,7 @@ class R2AC(AbstractAgent):
         networks = (*learner.behind, learner.network)
         behavior = self._behavior(networks[0])
         acting, rollout, memories = self.actor.collect(
-            behavior,
+            Behind(networks[0], reward_clip=self.reward_clip) if self.lag else behavior,
             actors.acting,
             length=self.unroll_length,
             segment=self._segment,
@@ -201,9 +209,12 @@ class R2AC(AbstractAgent):
         )
         inputs = behavior.seen(rollout.inputs)
         carry, starts = self.gradient.collected(networks[0], actors.carry, inputs, memories)
+        last = rollout.last
         if self.lag:
             # Those at the borders inside the unroll are the learner's; its start is the actors'.
             starts = along(self.gradient, learner.network, actors.carry, inputs)[1]
+            start = self.gradient.state(actors.carry)
+            last = _values_of(learner.network, start, inputs, behavior.seen(last))
         reward = rollout.reward
         if self.reward_clip is not None:
             reward = jnp.clip(reward, -self.reward_clip, self.reward_clip)
@@ -215,7 +226,7 @@ class R2AC(AbstractAgent):
             reward=reward,
             terminated=rollout.terminated,
             truncated=rollout.truncated,
-            last=rollout.last,
+            last=last,
             following=behavior.seen(acting.inputs()),
         )
         gradient, metrics = eqx.filter_grad(self._loss, has_aux=True)(
@@ -272,3 +283,15 @@ class R2AC(AbstractAgent):
             "ratio": jnp.mean(ratio),
             "ratio_deviation": jnp.max(jnp.abs(ratio - 1)),
         }
+
+
+def _values_of(network: Any, state: PyTree, inputs: Inputs, last: Inputs) -> Array:
+    """The value of each step's last observation, `[time, env]`, after what was seen before it."""
+
+    def step(state: Any, seen: tuple[Inputs, Inputs]) -> tuple[Any, Array]:
+        now, last = seen
+        state, _ = mapped(network.step)(state, now)
+        _, (_, value) = mapped(network.step)(state, last)
+        return state, value
+
+    return jax.lax.scan(step, state, (inputs, last))[1]

@@ -84,9 +84,9 @@ class Records(AbstractRecords):
         # First, as it may refuse the rows that are there: who is refused changes nothing.
         self._scalars = ScalarLog(folder / SCALARS, metrics, seeds=seeds, keep=kept, blank=blank)
         write_whole(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
-        # What an attempt before has written behind the checkpoint that this one begins at; and its
-        # picture, which would stand for the end of this one.
-        purge = start * steps + 1
+        # What an attempt before has written behind the last row that stays; and its picture, which
+        # would stand for the end of this one.
+        purge = max(kept, default=0) * steps + 1
         self._board = TensorBoardLog(folder / TENSORBOARD, seeds=seeds, purge=purge)
         (folder / PICTURE).unlink(missing_ok=True)
         self._report = ProgressReport(total, start=start, steps=seeds * steps, show=show)

@@ -231,6 +231,16 @@ def test_actors_that_lag_act_with_the_networks_of_before():
     assert difference(states[4].learner.behind[0], states[4].learner.network) > 1e-6
 
 
+@pytest.mark.slow
+def test_all_values_are_the_learners():
+    """With one action, and two episodes in an unroll, a lag could change nothing else."""
+    options = {"env": Tape(100, limit=3), "learning_rate": 0.05}
+    now, behind = (iterations(small(lag=lag, **options), 4)[0][-1].learner for lag in (0, 2))
+    for a, b in zip(*(jax.tree.leaves(x.network) for x in (now, behind)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    assert difference(behind.network, behind.behind[0]) > 1e-3
+
+
 def test_an_update_is_rmsprop_of_the_clipped_gradient_by_hand():
     agent = small(max_grad_norm=0.5, learning_rate=0.1)
     update: Any = jax.jit(agent.optimizer.update)

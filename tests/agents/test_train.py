@@ -39,7 +39,7 @@ from agents.running.events import TensorBoardLog
 from agents.running.load import load_run
 from agents.running.loop import Loop
 from agents.running.programs import Programs, check_report, evaluation_keys
-from agents.running.scalars import ScalarLog, ScalarsError
+from agents.running.scalars import ScalarLog, ScalarsError, read_scalars
 from tests.agents.damage import rewritten
 from tests.agents.tasks import closed_pipe
 from tests.agents.trackers import install_tracker
@@ -212,13 +212,30 @@ def test_what_was_told_before_the_first_checkpoint_is_void_on_resuming(tmp_path,
     (first,) = (tmp_path / "tensorboard" / "seed_0").iterdir()
     train(Walk(), tmp_path, resume=True)
     (second,) = set((tmp_path / "tensorboard" / "seed_0").iterdir()) - {first}
+    assert void_from(second) == [1]
+
+
+def void_from(path):
+    """From which environment steps on a file of TensorBoard's voids what those before it hold."""
     # A record is the length of its event, a checksum, the event, and another one.
-    content, starts = second.read_bytes(), []
+    content, starts = path.read_bytes(), []
     while content:
         end = 12 + int.from_bytes(content[:8], "little")
         event, content = Event.FromString(content[12:end]), content[end + 4 :]
         starts += [event.step] * (event.session_log.status == SessionLog.START)
-    assert starts == [1]
+    return starts
+
+
+@pytest.mark.slow
+def test_the_row_of_an_end_that_is_none_any_more_is_void_in_all_records(tmp_path):
+    options = {"log_every": 2, "evaluate_every": 0}
+    train(Walk(), tmp_path, steps=500, **options)
+    assert list(read_scalars(tmp_path).iteration) == [2, 4, 5]
+    before = set((tmp_path / "tensorboard" / "mean").iterdir())
+    train(Walk(), tmp_path, steps=800, resume=True, **options)
+    assert list(read_scalars(tmp_path).iteration) == [2, 4, 6, 8]
+    (new,) = set((tmp_path / "tensorboard" / "mean").iterdir()) - before
+    assert void_from(new) == [401]
 
 
 @pytest.mark.slow

@@ -43,20 +43,15 @@ def test_whole_numbers_are_normalized_in_float32(norm, unhooked):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("norm", [layer_norm, rms_norm, unit])
-def test_large_vectors_are_normalized_and_have_gradients(norm):
-    """In float32, whose squares end at 3e38."""
+def test_large_vectors_are_scaled_and_have_gradients():
+    """In float32, whose squares end at 3e38, as in float64."""
 
     def of(x):
-        value, pullback = jax.vjp(norm, x)
+        value, pullback = jax.vjp(rms_norm, x)
         return value, pullback(jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape))[0]
 
-    def close(found, expected):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
-
-    for scale in (1e-9, 1e-3, 1.0, 1e15):
+    for scale in (1e-9, 1e-3, 1.0, 1e9, 1e15, 1e19, 1e30):
         for found, expected in zip(
             jax.jit(of)(jnp.float32(scale * ROWS)), jax.jit(of)(scale * ROWS), strict=True
         ):
-            close(found, expected)
-    close(norm(jnp.float32(1e22 * ROWS)), norm(1e22 * ROWS))
+            np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())

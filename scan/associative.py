@@ -41,15 +41,17 @@ def resettable(combine: Combine) -> Combine:
 
     def combine_or_reset(earlier, later):
         (earlier_element, earlier_begin), (later_element, later_begin) = earlier, later
-        combined = combine(earlier_element, later_element)
-        element = jax.tree.map(
-            lambda on_begin, otherwise: jnp.where(
-                match_rank(later_begin, otherwise), on_begin, otherwise
-            ),
-            later_element,
-            combined,
-        )
-        return element, earlier_begin | later_begin
+
+        def unless_begun(otherwise):
+            return jax.tree.map(
+                lambda later, other: jnp.where(match_rank(later_begin, other), later, other),
+                later_element,
+                otherwise,
+            )
+
+        # What is not finite must not come into it: zero times it is no zero in the gradient.
+        combined = combine(unless_begun(earlier_element), later_element)
+        return unless_begun(combined), earlier_begin | later_begin
 
     return combine_or_reset
 

@@ -138,3 +138,21 @@ def test_a_begin_of_another_length_is_named():
 def test_an_initial_value_is_not_cut_to_the_elements_type():
     got = scan.associative(jnp.add, jnp.arange(3), initial=0.5)
     np.testing.assert_array_equal(got, [0.5, 1.5, 3.5])
+
+
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
+def test_what_is_not_finite_before_a_border_is_in_no_gradient_behind_it(bad):
+    begin, b = jnp.array([False, False, True, False]), jnp.ones((4, 1)).at[1].set(bad)
+    one = jnp.ones(1)
+
+    def affine(earlier, later):
+        return earlier[0] * later[0], later[0] * earlier[1] + later[1]
+
+    def of(solve):
+        return jax.jit(jax.grad(lambda a, b: jnp.sum(solve(a, b)[2:] ** 2), (0, 1)))
+
+    given = jnp.full((4, 1), 0.5), b
+    found = of(lambda *ab: scan.associative(affine, ab, begin, initial=(one, one))[1])(*given)
+    expected = of(lambda a, b: scan.linear(a, b, one, begin))(*given)
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)

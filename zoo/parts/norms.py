@@ -25,8 +25,8 @@ def rms_norm(x: Float[Array, "*axes n"], epsilon: float = 1e-5) -> Float[Array, 
     largest = jnp.max(jnp.abs(jax.lax.stop_gradient(wide)), -1, keepdims=x.ndim > 1)
     # The squares of larger ones overflow, and the cube of what they are multiplied by vanishes.
     many = float(jnp.finfo(wide.dtype).max) ** 0.25
-    measure = jnp.where(largest > many, largest, 1)
-    return _narrowed(_scaled(wide / measure, epsilon / measure**2), x)
+    smaller = jnp.where(largest > many, 1 / largest, 1)
+    return _narrowed(_scaled(wide * smaller, epsilon * smaller**2), x)
 
 
 def unit(x: Float[Array, "*axes n"]) -> Float[Array, "*axes n"]:

@@ -23,7 +23,8 @@ class SnAp0(AbstractStructure, AbstractSensitivity):
         dL_t/dθ ≈ (∂L_t/∂h_t) I_t
 
     at every step, whatever the segment: the previous state is a constant. It is the lowest rung of
-    SnAp-n, and what TBPTT of one step computes, which takes any memory.
+    SnAp-n, and what TBPTT of one step computes, which takes any memory. Second derivatives are
+    those of that, to which the carried state is a constant, and none is refused.
 
     Source of the claim that it may be enough: *Immediate Derivatives Suffice for Online Recurrent
     Adaptation*, Shalev Merin (2026).

@@ -38,7 +38,8 @@ def supply(
     cotangent times the sensitivity to the gradient of `parameters`, and lets nothing flow into the
     sensitivity. Whatever is computed from the returned state then has the gradient of the whole
     past, in forward mode only with `products`. It has first derivatives only: those of the
-    sensitivity are not carried, and a second derivation in the parameters raises `TypeError`.
+    sensitivity are not carried, and a second derivation in the parameters raises `TypeError`. Not
+    so with `SnAp0`, which has none, nor where `EProp` follows nothing: those are TBPTT's.
 
     **Arguments:**
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 
 def with_tangent(rule: Callable[..., PyTree], value: PyTree, *arguments: PyTree) -> PyTree:
@@ -55,12 +56,17 @@ _with_tangent.multiple_results = True
 
 @_with_tangent.def_impl
 def _apply(*operands, rule, count):
-    return list(map(jnp.asarray, operands[:count]))  # a loop's body may have literals of NumPy
+    return _arrays(operands[:count])
 
 
 @_with_tangent.def_abstract_eval
 def _value(*operands, rule, count):
     return list(operands[:count])
+
+
+def _arrays(operands: Sequence) -> list[Array]:
+    """What a loop's body has as literals is no array of JAX."""
+    return [x if isinstance(x, Array) else jnp.asarray(np.asarray(x)) for x in operands]
 
 
 def _differentiate(primals: Sequence, tangents: Sequence, *, rule, count):
@@ -69,7 +75,7 @@ def _differentiate(primals: Sequence, tangents: Sequence, *, rule, count):
     own, moving = tangents[:count], [None if type(t) is ad.Zero else t for t in tangents[count:]]
     if all(t is None for t in moving):
         return value, own
-    found = rule(value, primals[count:], moving)
+    found = rule(value, _arrays(primals[count:]), moving)
     return value, list(map(ad.add_tangents, own, found))
 
 

@@ -106,7 +106,7 @@ def play(
     - `policy`: chooses the actions; random ones without it.
     - `show`: called with each state and its observation.
     - `episodes`, `steps`: how many at most, the latter in all episodes together.
-    - `sample`: draw the policy's actions instead of taking the best ones.
+    - `sample`: draw the policy's actions instead of taking the best ones, where it has such.
 
     **Returns:**
 
@@ -129,7 +129,7 @@ def play(
         if policy is None:
             action = env.action_space(params).sample(key_action)
         else:
-            drawn_with = key_action if sample else None
+            drawn_with = key_action if sample or not policy.behavior.has_best else None
             carried, action = policy.act(carried, *seen, key=drawn_with)
         if resets_itself:
             observation, state, reward, *ends, _ = env.step(key_step, state, action, params)

@@ -100,7 +100,8 @@ class Policy(eqx.Module):
         - `observation`: as the environment gives it, with the shapes of its space.
         - `begin`: whether it is the first of an episode. The memory is then reset first.
         - `reward`: the previous reward; only read by networks that take it as an input.
-        - `key`: PRNG key to draw the action with; the best action without one.
+        - `key`: PRNG key to draw the action with; the best action without one, which a policy that
+          only draws, such as that of StreamingTD, does not have: one is like another.
 
         **Returns:**
 

@@ -26,7 +26,7 @@ from agents.learning.surrogate import Sample, advantages, surrogate_loss
 from agents.mapped import for_all, side_by_side
 from agents.networks import Recurrent, Separate, actor_critic
 from agents.networks.spaces import check_room, check_vectors, is_bounded, normalized_space
-from agents.settings import check_kind
+from agents.settings import check_kind, warn_unused
 from zoo.annotations import Count, NonNegative, Positive, Share, Size
 from zoo.parts.checks import check_key
 
@@ -140,6 +140,8 @@ class PPO(AbstractAgent):
             value = getattr(self, name)
             if value is not None and self.anneal_steps is None:
                 raise ValueError(f"`{name}` (={value}) must be None without `anneal_steps`.")
+        if self.epochs == 1:
+            warn_unused(self, "`epochs=1`", "targets")
         check_vectors(self.spaces[1], self.env_name)
         segments = self.num_envs * self.rollout_length // self._segment
         check_minibatches(self.minibatches, segments)

@@ -125,6 +125,11 @@ def stored_values(old, new, env, time, segment):
 FRESH = {"learning_rate": 0.1, "rollout_length": 6, "value_clip": 0.05}
 
 
+def test_fresh_targets_of_one_pass_are_told():
+    with pytest.warns(UserWarning, match=r"`targets` \(='fresh'\) has no effect with `epochs=1`"):
+        small(Tape(100, 100), targets="fresh", epochs=1)
+
+
 @functools.cache
 def after_one_epoch():
     """The network after the first epoch, before anything is refreshed, and its value loss."""

@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 import agents
 import zoo
+from agents.acting.episodes import play
 from agents.algorithms.streaming_td import Learner
 from agents.learning.traces import ObGDState, accumulate_trace, along_traces, cut_trace, obgd
 from tests.agents.online import Adam, Online, obgd_by_hand, stream
@@ -36,6 +37,13 @@ def test_an_evaluation_plays_the_random_policy_too():
     acting = td.actor.reset(behavior, 16, key=jax.random.key(1))
     _, step = td.actor.step(behavior, acting, jax.random.key(2), greedy=True)
     assert len(set(step.action.tolist())) > 1
+    env, params = td.environment
+    shown = []
+    for number in range(8):
+        show = lambda state, _: shown.append(int(state.position))  # noqa: E731
+        key = jax.random.key(number)
+        play(env, params, td.policy(state.learner), show, episodes=1, steps=1, key=key)
+    assert len(set(shown)) > 1
 
 
 def test_a_wrapped_environment_keeps_its_discount():

@@ -1,8 +1,9 @@
 """A value whose derivative is given by a rule, which is not forgotten.
 
-`jax.custom_jvp` would do for first derivatives. But where JAX takes a loop's body apart for reverse
-mode, it puts the function in the place of its rule, so that second derivatives were those of the
-function: of a constant, where the value is handed in. A primitive is forgotten by nobody.
+`jax.custom_jvp` would do for one derivative. But where JAX takes a loop's body apart for reverse
+mode, it puts the function in the place of its rule. A derivative that is taken later, a second one
+or one in something else, is then that of the function: of a constant, where the value is handed in.
+A primitive is forgotten by nobody.
 """
 
 from collections.abc import Callable, Sequence

@@ -65,7 +65,7 @@ def supply(
     in_table = as_table(sensitivity)
     if in_table is not None:
         begin = jnp.zeros((), bool) if begin is None else begin
-        with _forward_mode_told():
+        with _in_our_words():
             return eqx.combine(_supply_row(structure, affected, state, *in_table, begin), counts)
     sensitivity = looked_up(sensitivity)
     if begin is not None:
@@ -74,13 +74,13 @@ def supply(
     # Inside `jax.shard_map` a rule's cotangents have one type: the cast's transpose sums them.
     affected, state, sensitivity = scan.vary_together(affected, state, sensitivity)
     rule = _supply_tangents if products else _supply_cotangents
-    with _forward_mode_told():
+    with _in_our_words():
         return eqx.combine(rule(structure, affected, state, sensitivity), counts)
 
 
 @contextmanager
-def _forward_mode_told() -> Iterator[None]:
-    """Say of a rule for cotangents what JAX says of any, with what to do."""
+def _in_our_words() -> Iterator[None]:
+    """Say of rules for cotangents, and for batches, what JAX says of any, with what to do."""
     try:
         yield
     except TypeError as error:
@@ -89,6 +89,13 @@ def _forward_mode_told() -> Iterator[None]:
         raise TypeError(
             "The gradient by RTRL of a whole segment is for reverse mode only: in forward mode "
             "take `rtrl_step` in a loop, `rtrl.segment` with `products=True`, or `scan`."
+        ) from error
+    except ValueError as error:
+        if "Linearization failed" not in str(error):
+            raise
+        raise ValueError(
+            "A row of `rtrl.rows` has no gradient by itself: put a `jax.vmap` over many inside of "
+            "the gradient, or the sensitivity that the row stands for in its place."
         ) from error
 
 

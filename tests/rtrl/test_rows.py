@@ -92,6 +92,38 @@ def test_under_vmap_every_batch_has_rows_of_its_own(shared_table):
         assert_close(jax.tree.map(lambda x, i=i: x[i], got), want, rtol=1e-10)
 
 
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)], ids=str)
+def test_each_of_many_may_have_its_own_network_or_table(axes):
+    """Then there is no one gradient to sum over rows."""
+    cell, states, table, xs = problem("lru")
+    rows = jnp.array([7, 2, 9])
+    cells, tables = (
+        own if axis is None else jax.tree.map(lambda x: jnp.stack([x, 2 * x, 3 * x]), own)
+        for own, axis in zip((cell, table), axes, strict=True)
+    )
+
+    def gradient(of_row):
+        def loss(cell, table, i):
+            carry = jax.tree.map(lambda x: x[i], states), of_row(table, i)
+            return jnp.sum(cell.rtrl_scan(carry, xs[0])[1] ** 2)
+
+        all_of = jax.vmap(loss, (*axes, 0))
+        return jax.jit(jax.grad(lambda cells: jnp.sum(all_of(cells, tables, rows))))(cells)
+
+    assert_close(
+        gradient(rtrl.rows),
+        gradient(lambda table, i: jax.tree.map(lambda x: x[i], table)),
+        rtol=1e-10,
+    )
+
+
+def test_a_row_by_itself_is_told_to_have_no_gradient():
+    cell, states, table, xs = problem("lru")
+    carry = jax.tree.map(lambda x: x[0], states), rtrl.rows(table, jnp.array(0))
+    with pytest.raises(ValueError, match=r"A row of `rtrl.rows` has no gradient by itself: put a"):
+        jax.grad(lambda cell: jnp.sum(cell.rtrl_scan(carry, xs[0])[1]))(cell)
+
+
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 def test_a_sum_of_many_rows_grows_in_half_precision_too(dtype):
     """Each is a one, of which bfloat16 counts 256 and float16 2,048."""

@@ -76,7 +76,8 @@ def nonlinear(
     with hoisting() if coupling == "dense" else contextlib.nullcontext():
         step, parameters = as_program(update, parameters, state, xs)
     if has_named_axis(step) or (coupling == "units" and has_reverse_rule(step, state)):
-        # The Jacobian of units is taken forward, which such a rule forbids.
+        # Rules are called where a named axis is gone. And the Jacobian of units is taken forward,
+        # which a rule for reverse mode forbids.
         return _in_turn(step, coupling, state, parameters, xs, begin, initial)
     if states is None:
         given = jax.lax.stop_gradient((state, parameters, xs))

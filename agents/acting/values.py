@@ -105,7 +105,8 @@ def linear_fall(steps: Int[Array, ""], start: float, end: float, duration: int) 
 
 class Recorded(AbstractBehavior):
     """Acts as another behavior does, and keeps what is seen at the end of an episode instead of
-    what that behavior makes of it: replay needs the observation.
+    what that behavior makes of it: replay needs the observation, and so does a learner whose actors
+    are behind it.
     """
 
     behavior: AbstractBehavior
@@ -114,8 +115,7 @@ class Recorded(AbstractBehavior):
         return self.behavior.init_state()
 
     def __call__(self, state: Any, inputs: Inputs, key: Array | None) -> tuple[Any, Decision]:
-        state, decision = self.behavior(state, inputs, key)
-        return state, Decision(decision.action)
+        return self.behavior(state, inputs, key)
 
     def at_end(self, state: Any, inputs: Inputs) -> Inputs:
         return inputs

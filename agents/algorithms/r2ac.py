@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 import zoo
 from agents.acting import ActorState, ByPolicy, Policy, episode_statistics
+from agents.acting.values import Recorded
 from agents.agent import AbstractAgent, AgentState, Metrics, Report
 from agents.envs import needs_previous_action
 from agents.learning.credit import AbstractGradient, along, unrolled
@@ -40,14 +41,6 @@ class Actors(eqx.Module):
 
     acting: ActorState
     carry: PyTree
-
-
-class Behind(ByPolicy):
-    """The policy of a network that the learner has left behind: the final observations of episodes
-    are for the learner's own to value."""
-
-    def at_end(self, state: Any, inputs: Inputs) -> Any:
-        return inputs
 
 
 class Unroll(eqx.Module):
@@ -201,7 +194,7 @@ class R2AC(AbstractAgent):
         networks = (*learner.behind, learner.network)
         behavior = self._behavior(networks[0])
         acting, rollout, memories = self.actor.collect(
-            Behind(networks[0], reward_clip=self.reward_clip) if self.lag else behavior,
+            Recorded(behavior) if self.lag else behavior,
             actors.acting,
             length=self.unroll_length,
             segment=self._segment,

@@ -86,8 +86,7 @@ class Gaussian(eqx.Module):
 
     def log_prob(self, action: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
         """Return the logarithm of the density at `action`."""
-        z = (action - self.mean) * jnp.exp(-self.log_std)
-        return jnp.sum(-0.5 * z**2 - self.log_std - 0.5 * math.log(2 * math.pi), axis=-1)
+        return _log_density((action - self.mean) * jnp.exp(-self.log_std), self.log_std)
 
     def entropy(self) -> Float[Array, "*batch"]:
         """Return the entropy, in nats."""
@@ -129,8 +128,7 @@ class TanhGaussian(eqx.Module):
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         u = self.mean + jnp.exp(self.log_std) * noise
         # Of the noise itself: what is left of it in `u - mean` is rounded, to nothing at last.
-        standard = Gaussian(jnp.zeros_like(noise), jnp.zeros_like(noise)).log_prob(noise)
-        return self._squash(u), standard - jnp.sum(self.log_std, axis=-1) - self._log_slopes(u)
+        return self._squash(u), _log_density(noise, self.log_std) - self._log_slopes(u)
 
     def mode(self) -> Float[Array, "*batch n"]:
         """Return the action of the mean: the median of every number."""
@@ -164,6 +162,11 @@ class TanhGaussian(eqx.Module):
     def _log_slopes(self, u: Array) -> Array:
         """How many times larger a volume is after the squashing; its logarithm."""
         return jnp.sum(jnp.log(self.half) + _log_slope(u), axis=-1)
+
+
+def _log_density(z: Array, log_std: Array) -> Array:
+    """Of independent normal distributions, so many standard deviations from their means."""
+    return jnp.sum(-0.5 * z**2 - log_std - 0.5 * math.log(2 * math.pi), axis=-1)
 
 
 def _log_slope(u: Array) -> Array:

@@ -25,6 +25,10 @@ def plain(x, p):
     return jnp.sin(x) + p**3 - jax.lax.stop_gradient(p**3)
 
 
+def assert_close(found, expected):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), found, expected)
+
+
 def loss(function):
     return lambda x, p: jnp.sum(jnp.exp(function(x, p)) * jnp.arange(1, 3))
 
@@ -35,7 +39,7 @@ def test_its_tangent_is_its_own_and_the_rules(wanted):
         jax.jit(lambda f=f: (jax.grad(loss(f), wanted)(X, P), jax.hessian(loss(f), wanted)(X, P)))
         for f in (supplied, plain)
     )
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), ours(), theirs())
+    assert_close(ours(), theirs())
 
 
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (1, 0), (0, 1)], ids=str)
@@ -49,7 +53,7 @@ def test_either_may_have_a_batch(axes):
         many = batch(X, axes[0]), batch(P, axes[1])
         return jax.jit(lambda: (all_of(*many), gradient(*many), jax.jacfwd(gradient)(*many)))()
 
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), of(supplied), of(plain))
+    assert_close(of(supplied), of(plain))
 
 
 def test_a_loop_around_it_keeps_the_rule():
@@ -60,4 +64,4 @@ def test_a_loop_around_it_keeps_the_rule():
 
         return jax.jit(lambda: (jax.grad(total)(P), jax.hessian(total)(P)))()
 
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), of(supplied), of(plain))
+    assert_close(of(supplied), of(plain))

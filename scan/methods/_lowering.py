@@ -9,6 +9,7 @@ import contextlib
 import io
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 
 import jax
@@ -58,6 +59,13 @@ def lowered_for_cuda(ctx, *operands, plan: Plan):
 @lru_cache(256)
 def _triton(plan: Plan) -> dict[str, str]:
     """The attributes of a call of the kernel, as text: its program, its grid, its warps."""
+    # A mesh, such as the one of a `jax.shard_map`, is set for one thread, and inside it Pallas asks
+    # what varies over devices. A kernel knows of one device only.
+    with ThreadPoolExecutor(1) as without_mesh:
+        return without_mesh.submit(_lower, plan).result()
+
+
+def _lower(plan: Plan) -> dict[str, str]:
     with jax.enable_x64(True), _some_chip(), warnings.catch_warnings():
         # JAX 0.11 announces the end of Pallas for Triton, and it is there in all that we allow.
         warnings.filterwarnings("ignore", "The Pallas Triton", DeprecationWarning)

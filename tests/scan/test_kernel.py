@@ -1,5 +1,6 @@
 """The kernel for GPUs: against the loop, interpreted, and lowered for a chip that is not here."""
 
+import contextlib
 import re
 from dataclasses import replace
 from functools import partial
@@ -221,6 +222,25 @@ def test_auto_takes_it_for_cuda_where_it_takes_the_type(float32):
     assert "gpu.triton" not in program(jnp.complex64, "cpu")
     with jax.enable_x64(True):
         assert "gpu.triton" not in program(jnp.complex128, "cuda")
+
+
+# Of so many steps that no other row has left the kernel.
+@pytest.mark.parametrize(("checked", "time"), [(True, 5), (False, 6), (None, 9)])
+def test_it_is_lowered_for_cuda_within_a_mesh(float32, checked, time):
+    mesh = jax.sharding.Mesh(jax.devices("cpu")[:2], ("i",))
+    split = jax.sharding.PartitionSpec(None, "i")
+
+    def gradient(a, b):
+        return jax.grad(lambda a, b: jnp.sum(scan.linear(a, b) ** 2), (0, 1))(a, b)
+
+    if checked is not None:
+        specs = {"in_specs": split, "out_specs": split, "check_vma": checked}
+        gradient = jax.shard_map(gradient, mesh=mesh, **specs)
+    b = jax.ShapeDtypeStruct((time, 4), jnp.float32)
+    with jax.set_mesh(mesh) if checked is None else contextlib.nullcontext():
+        traced = jax.jit(gradient).trace(b, b)
+        program = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert program.count("gpu.triton") >= 2
 
 
 @pytest.mark.parametrize("batched", [False, True])

@@ -123,20 +123,18 @@ class Actor(eqx.Module):
         state, transition, final = self.advance(state, memory, decision.action, env_key)
         # Rare, and as dear as a step: what is made of last observations is found only where one is
         # needed. After a termination nothing follows, so that it needs none.
-        arrays, rest = eqx.partition(behavior, eqx.is_array)
-
-        def last_of(arrays: Any, memory: Any, final: Inputs, needed: Array) -> Any:
-            at_end = eqx.combine(arrays, rest).at_end
+        def last_of(behavior: Any, memory: Any, final: Inputs, needed: Array) -> Any:
             return jax.lax.cond(
                 for_all(jnp.any(needed)),
-                lambda: at_end(memory, final),
+                lambda: behavior.at_end(memory, final),
                 lambda: jax.tree.map(
-                    lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(at_end, memory, final)
+                    lambda x: jnp.zeros(x.shape, x.dtype),
+                    jax.eval_shape(behavior.at_end, memory, final),
                 ),
             )
 
         needed = transition.truncated & ~transition.terminated
-        last = on_each_device(last_of)(arrays, memory, final, needed)
+        last = on_each_device(last_of)(behavior, memory, final, needed)
         return state, dataclasses.replace(transition, memo=decision.memo, last=last)
 
     def advance(

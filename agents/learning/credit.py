@@ -7,6 +7,7 @@ choice stands for.
 
 import abc
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from jaxtyping import Array, Int, PyTree
 
 import rtrl
 from agents.learning.segments import from_segments, take, to_segments
-from agents.parallel import with_own_copy
+from agents.parallel import on_each_device
 from agents.settings import Settings
 
 
@@ -140,6 +141,12 @@ def along(
 
     `(end, starts)`; see `AbstractGradient.collected`.
     """
+    return on_each_device(partial(_along, gradient), (0, 1))(network, carry, inputs)
+
+
+def _along(
+    gradient: AbstractGradient, network: Any, carry: PyTree, inputs: PyTree
+) -> tuple[PyTree, PyTree]:
     time, envs = inputs.begin.shape
     segment = gradient.segment_length(time)
     count = time // segment
@@ -175,7 +182,7 @@ def outputs(gradient: AbstractGradient, network: Any, starts: PyTree, inputs: Py
         axes = rtrl.row_axes(starts), 1
         return jax.vmap(lambda c, i: gradient.run(network, c, i)[1], axes, 1)(starts, inputs)
 
-    return with_own_copy(run, (0, 1), 1)(network, starts, inputs)
+    return on_each_device(run, (0, 1), 1)(network, starts, inputs)
 
 
 def unrolled(
@@ -194,7 +201,7 @@ def unrolled(
     def run(network: Any, starts: PyTree, pieces: PyTree) -> tuple[PyTree, PyTree]:
         return jax.vmap(lambda c, i: gradient.run(network, c, i), (0, 1), (0, 1))(starts, pieces)
 
-    ends, found = with_own_copy(run, (0, 1), (0, 1))(network, starts, pieces)
+    ends, found = on_each_device(run, (0, 1), (0, 1))(network, starts, pieces)
     # The last segment of each environment ends where the rollout does.
     last = lambda x: x.reshape(envs, len(x) // envs, *x.shape[1:])[:, -1]  # noqa: E731
     state = jax.tree.map(last, gradient.state(ends))

@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 import scan
 from agents.envs.core.statistics import RunningStatistics
+from agents.parallel import on_each_device
 from zoo.parts.checks import check_shapes, shown
 
 Reward = Float[Array, "time *batch"]
@@ -26,7 +27,7 @@ def discounted_return(
     reward, last = jnp.asarray(reward), jnp.asarray(last)
     (done,) = _flags(reward, done=done)
     check_shapes(reward.shape[1:], "a step of `reward`", last=last)
-    return scan.linear(discount * ~done, reward, last, reverse=True)
+    return _solve(discount * ~done, reward, last)
 
 
 def next_values(
@@ -76,7 +77,7 @@ def gae(
     check_shapes(jnp.shape(reward), "`reward`", value=value, next_value=next_value)
     delta = reward + discount * jnp.where(terminated, 0, next_value) - value
     carry_on = discount * gae_lambda * ~(terminated | truncated)
-    return scan.linear(carry_on.astype(delta.dtype), delta, reverse=True)
+    return _solve(carry_on.astype(delta.dtype), delta)
 
 
 def lambda_return(
@@ -107,7 +108,7 @@ def lambda_return(
     goes_on = (~(terminated | truncated)).at[-1].set(False)
     carry_on = discount * trace_decay * goes_on
     base = reward + jnp.where(goes_on, 1 - trace_decay, 1) * following
-    return scan.linear(carry_on.astype(base.dtype), base, reverse=True)
+    return _solve(carry_on.astype(base.dtype), base)
 
 
 def scaled_reward(
@@ -152,7 +153,8 @@ def running_return(
     check_shapes(jnp.shape(reward), "`reward`", begin=begin)
     check_shapes(jnp.shape(reward)[1:], "a step of `reward`", before=before)
     dtype = jnp.result_type(reward, float)  # that of rewards, but for whole numbers
-    return scan.linear(jnp.asarray(discount, dtype), reward, before, begin)
+    decay = jnp.full(jnp.shape(reward), discount, dtype)
+    return _solve(decay, reward, before, begin, reverse=False)
 
 
 def vtrace(
@@ -208,10 +210,22 @@ def vtrace(
     # What is scanned is v - V, and v_{t+1} - V'_t that of the next step and V_{t+1} - V'_t: zero
     # where both are values of one pass.
     after = jnp.where(ended, next_value, jnp.concatenate([value[1:], next_value[-1:]]))
-    correction = scan.linear(carry_on, delta + carry_on * (after - next_value), reverse=True)
+    correction = _solve(carry_on, delta + carry_on * (after - next_value))
     following = jnp.concatenate([correction[1:], jnp.zeros_like(correction[:1])])
     next_target = after + jnp.where(ended, 0, following)
     return value + correction, weight * (reward + discounts * next_target - value)
+
+
+def _solve(
+    decay: Array, drive: Array, start: Any = None, begin: Any = None, *, reverse: bool = True
+) -> Array:
+    """`scan.linear` of `[time]`, or of `[time, env]` by each device for what lies on it."""
+
+    def solve(_, decay, start, begin, drive):
+        return scan.linear(decay, drive, start, begin, reverse=reverse)
+
+    run = on_each_device(solve, (1, 0, 1, 1), 1) if drive.ndim > 1 else solve
+    return run((), decay, start, begin, drive)
 
 
 def _flags(reward: Any, **given: Any) -> list[Array]:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import importlib
+import re
 
 import equinox as eqx
 import jax
@@ -13,8 +14,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import agents
 import zoo
+from agents.running.devices import placement
 from agents.running.messages import check_order, collectives, unordered
-from agents.running.programs import Programs
+from agents.running.programs import Programs, init_seeds
 
 pytestmark = pytest.mark.usefixtures("eight_devices")
 
@@ -79,6 +81,31 @@ def test_environments_that_are_split_learn_the_same_and_move_gradients_only():
         each = size + 8 * scalars
         total = sum(x.times * x.size for x in found)
         assert total - PPO.epochs * PPO.minibatches * each == 8 + 4 + 4
+
+
+@pytest.mark.slow
+def test_a_gpu_runs_the_kernel_for_its_own_environments(float32):
+    """XLA cannot split a kernel: every device would gather all environments and compute them."""
+    agent = dataclasses.replace(
+        PPO,
+        memory=zoo.spec("lru", hidden=5),
+        gradient=agents.RTRL(segment=8, refresh="epoch"),
+        num_envs=14,
+        rollout_length=32,
+        minibatches=1,
+        normalize_reward=True,
+    )
+    place = placement(2, agent, seeds=1)
+    run = place.over_seeds(agent.iterate)
+    with place.splitting():
+        state = jax.eval_shape(init_seeds(agent, 0, 1, place.over_seeds))
+        traced = jax.jit(run, in_shardings=(place.state,)).trace(state)
+        program = traced.lower(lowering_platforms=("cuda",)).as_text()
+    kernels = [line for line in program.splitlines() if "gpu.triton" in line]
+    # Of 14 environments 7, and of their 56 segments of 8 steps 28.
+    shapes = [set(map(int, re.findall(r"(\d+)(?=x)", line.rsplit(" : ", 1)[1]))) for line in kernels]
+    assert {1, 5, 7, 8, 28, 32} == set().union(*shapes)
+    assert all(shape & {7, 28} for shape in shapes)
 
 
 @pytest.mark.parametrize("waits", [True, False])

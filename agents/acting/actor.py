@@ -121,6 +121,7 @@ class Actor(eqx.Module):
         action_key = None if greedy and behavior.has_best else action_key
         memory, decision = behavior(state.memory, state.inputs(), action_key)
         state, transition, final = self.advance(state, memory, decision.action, env_key)
+
         # Rare, and as dear as a step: what is made of last observations is found only where one is
         # needed. After a termination nothing follows, so that it needs none.
         def last_of(behavior: Any, memory: Any, final: Inputs, needed: Array) -> Any:

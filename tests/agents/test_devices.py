@@ -103,7 +103,9 @@ def test_a_gpu_runs_the_kernel_for_its_own_environments(float32):
         program = traced.lower(lowering_platforms=("cuda",)).as_text()
     kernels = [line for line in program.splitlines() if "gpu.triton" in line]
     # Of 14 environments 7, and of their 56 segments of 8 steps 28.
-    shapes = [set(map(int, re.findall(r"(\d+)(?=x)", line.rsplit(" : ", 1)[1]))) for line in kernels]
+    shapes = [
+        set(map(int, re.findall(r"(\d+)(?=x)", line.rsplit(" : ", 1)[1]))) for line in kernels
+    ]
     assert {1, 5, 7, 8, 28, 32} == set().union(*shapes)
     assert all(shape & {7, 28} for shape in shapes)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import PyTree
 
 
@@ -53,6 +54,17 @@ def vary_as_carried(step: Callable[[Any, Any], Any], carry: PyTree, xs: PyTree) 
         if all(map(operator.is_, jax.tree.leaves(cast), jax.tree.leaves(carry))):
             return carry
         carry = cast
+
+
+def broadcast_like(x: Any, like: Any) -> Any:
+    """Broadcast an array to another's shape, split over a mesh's explicit axes as that one is.
+
+    There how an array is split is a part of its type, and what is joined must have one type.
+    """
+    x = jnp.broadcast_to(x, like.shape)
+    if jax.sharding.AxisType.Explicit not in jax.sharding.get_abstract_mesh().axis_types:
+        return x
+    return jax.sharding.reshard(x, jax.typeof(like).sharding.spec)
 
 
 def _axes_of(tree: PyTree) -> frozenset:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
 from scan._checks import check_begin, check_steps
-from scan._varying import vary_together
+from scan._varying import broadcast_like, vary_together
 from scan.trees import broadcasts, described
 
 Combine = Callable[[Any, Any], Any]
@@ -120,5 +120,5 @@ def _check_first(initial: PyTree, elements: PyTree) -> None:
 def _prepend(first, rest: Array, reverse: bool) -> Array:
     dtype = jnp.result_type(first, rest)
     first, rest = jnp.asarray(first, dtype), rest.astype(dtype)
-    first = jnp.broadcast_to(first, (1, *rest.shape[1:]))
+    first = broadcast_like(first, rest[:1])
     return jnp.concatenate([rest, first] if reverse else [first, rest])

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from scan._checks import check_begin, check_steps
 from scan._platform import loop_or_tree
-from scan._varying import vary_together
+from scan._varying import broadcast_like, vary_together
 from scan.associative import associative
 from scan.linear import linear
 from scan.precision import EXACTLY
@@ -75,7 +75,7 @@ def blocks(
 
     def in_a_tree(a, b, h0, begin):
         # As the element in front of the first: affine maps, the identity's matrix and `h0`.
-        first = jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape[1:]), h0
+        first = broadcast_like(jnp.eye(a.shape[-1], dtype=a.dtype), a[0]), h0
         return associative(_combined, (a, b), begin, initial=first, reverse=reverse)[1]
 
     return loop_or_tree(in_a_loop, in_a_tree, *vary_together(a, b, h0, begin))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
 from scan._checks import check_arrays, check_initial, check_recurrence
-from scan._varying import vary_together
+from scan._varying import broadcast_like, vary_together
 from scan.associative import match_rank
 from scan.blocks import blocks
 from scan.counts import check_counts, shown
@@ -252,12 +252,12 @@ class _Problem:
         if self.coupling == "units":
             # A one in component k of every unit: no unit acts on another, so one product gives
             # column k of all blocks.
-            columns = [tangent_of(jnp.broadcast_to(unit[k], new.shape)) for k in range(count)]
+            columns = [tangent_of(broadcast_like(unit[k], new)) for k in range(count)]
             return new, jnp.stack(columns, -1)
 
         # One after another, as all at once would take size times the memory of a step.
         def entry(k):
-            return tangent_of(jnp.broadcast_to(unit[k], new.shape))[:, k]
+            return tangent_of(broadcast_like(unit[k], new))[:, k]
 
         return new, jax.lax.map(entry, jnp.arange(count)).T
 

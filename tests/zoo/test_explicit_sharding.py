@@ -68,3 +68,41 @@ def test_a_batch_behind_time_may_be_split(method, varies):
     a = b if varies else jnp.ones(3)
     of_a, of_b = jax.eval_shape(differentiated, a, b)
     assert of_a.shape == a.shape and of_b.sharding.spec == PartitionSpec(None, "batch", None)
+
+
+def _update(weight, h, x):
+    return jnp.tanh(weight[None] * h + x)
+
+
+def _coupled(weight, h, x):
+    return jnp.tanh(weight[None] * h[0] + h[1] * x), h[1] / 2 + jnp.sin(h[0])
+
+
+def _newton(weight, h, xs):
+    return scan.newton(_update, weight, h, xs, BEGIN, initial=jnp.zeros_like(h))[0]
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda weight, h, xs: scan.blocks(xs[..., None] * weight[None, None, None], xs, h, BEGIN),
+        lambda weight, h, xs: scan.nonlinear(_coupled, weight, (h, h), xs),
+        _newton,
+    ],
+    ids=["blocks", "nonlinear", "newton"],
+)
+def test_solvers_of_coupled_units_over_a_split_batch(solve):
+    h, weight = jnp.full((BATCH, 3), 0.1), jnp.array([0.5, 0.4, 0.3])
+    xs = jax.random.normal(jax.random.key(1), (TIME, BATCH, 3))
+
+    def loss(weight, h, xs):
+        return sum(jnp.sum(jnp.sin(y)) for y in jax.tree.leaves(solve(weight, h, xs)))
+
+    differentiated = jax.jit(jax.value_and_grad(loss, (0, 1, 2)))
+    split = (
+        jax.device_put(h, PartitionSpec("batch")),
+        jax.device_put(xs, PartitionSpec(None, "batch")),
+    )
+    got = differentiated(weight, *split)
+    assert got[1][2].sharding.spec == PartitionSpec(None, "batch", None)
+    forms.assert_close(jax.device_get(got), jax.device_get(differentiated(weight, h, xs)))

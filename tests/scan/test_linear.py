@@ -245,6 +245,7 @@ def test_integers_are_refused():
         scan.linear(jnp.ones(3, int), jnp.ones((4, 3), int))
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 9), reason="JAX 0.8 transposes no loop")
 @pytest.mark.parametrize("method", ["sequential", "associative"])
 def test_what_is_linear_in_it_is_transposed(method):
     a, b, h0, begin, weight = case(0, 5, (2,), False, True)

@@ -63,8 +63,9 @@ def split_over_devices() -> bool:
 
 
 def _devices() -> int:
-    """Over how many devices environments are split."""
-    return jax.sharding.get_abstract_mesh().shape.get(ENVIRONMENTS, 1)
+    """Over how many devices environments are split; 1 within what each device runs by itself."""
+    mesh = jax.sharding.get_abstract_mesh()
+    return 1 if ENVIRONMENTS in mesh.manual_axes else mesh.shape.get(ENVIRONMENTS, 1)
 
 
 def _split(axis: int) -> PartitionSpec:

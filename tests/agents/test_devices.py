@@ -14,6 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import agents
 import zoo
+from agents.parallel import ENVIRONMENTS, on_each_device
 from agents.running.devices import placement
 from agents.running.messages import check_order, collectives, unordered
 from agents.running.programs import Programs, init_seeds
@@ -108,6 +109,25 @@ def test_a_gpu_runs_the_kernel_for_its_own_environments(float32):
     ]
     assert {1, 5, 7, 8, 28, 32} == set().union(*shapes)
     assert all(shape & {7, 28} for shape in shapes)
+
+
+@pytest.mark.parametrize("envs, seen", [(8, [2, 2]), (6, [6, 6])])
+def test_each_device_runs_what_is_its_own_where_that_can_be_divided(envs, seen):
+    sizes = []
+
+    def double(_, x):
+        sizes.append(x.shape[1])
+        return 2 * x
+
+    def twice(_, x):
+        return on_each_device(double, 1, 1)((), double(_, x))
+
+    mesh = jax.sharding.Mesh(jax.devices()[:4], (ENVIRONMENTS,))
+    x = jnp.arange(3.0 * envs).reshape(3, envs)
+    with jax.set_mesh(mesh):
+        found = jax.jit(lambda x: on_each_device(twice, 1, 1)((), x))(x)
+    np.testing.assert_array_equal(found, 4 * x)
+    assert sizes == seen
 
 
 @pytest.mark.parametrize("waits", [True, False])

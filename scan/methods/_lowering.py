@@ -8,6 +8,7 @@ program is taken out of a lowering for such words and put into a call with the a
 import contextlib
 import io
 import math
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -22,6 +23,7 @@ from scan.methods._plan import Plan
 
 _TRITON = "__gpu$xla.gpu.triton"
 _WORDS = {"complex64": "uint64", "bool": "int8"}
+_LOCK = threading.Lock()
 
 
 def interpreted(ctx, *operands, plan: Plan):
@@ -60,8 +62,9 @@ def lowered_for_cuda(ctx, *operands, plan: Plan):
 def _triton(plan: Plan) -> dict[str, str]:
     """The attributes of a call of the kernel, as text: its program, its grid, its warps."""
     # A mesh, such as the one of a `jax.shard_map`, is set for one thread, and inside it Pallas asks
-    # what varies over devices. A kernel knows of one device only.
-    with ThreadPoolExecutor(1) as without_mesh:
+    # what varies over devices. A kernel knows of one device only. One at a time, since Python keeps
+    # what warnings are ignored for all threads.
+    with _LOCK, ThreadPoolExecutor(1) as without_mesh:
         return without_mesh.submit(_lower, plan).result()
 
 

@@ -13,7 +13,6 @@ schemes do whose sums depend on who comes first. Resuming is bitwise here.
 Shapes: see `scan.methods.loop`. Written for NVIDIA GPUs; elsewhere it is interpreted, for tests.
 """
 
-import math
 from dataclasses import replace
 from functools import partial
 
@@ -70,7 +69,9 @@ def choose(what: str, dtype: str, time: int, channels: int) -> Tuning:
 
 def solve(a, b, h0, begin, *, reverse: bool, tuning: Tuning | None = None):
     """Solve `h_t = a_t ⊙ h_{t-1} + b_t`; see `scan.linear`. Not to be differentiated."""
-    return _solve(_plan("solve", a, b, begin, reverse, True, tuning), a, b, h0, begin)
+    plan = _plan("solve", a, b, begin, reverse, True)
+    (h,) = _run(plan, tuning, a, b, begin, h0[None])
+    return h
 
 
 def adjoint(a, h, h0, begin, cotangent, *, reverse: bool, tuning: Tuning | None = None):
@@ -78,11 +79,18 @@ def adjoint(a, h, h0, begin, cotangent, *, reverse: bool, tuning: Tuning | None 
 
     That of `a` is left out where `h` is `None`. Not to be differentiated.
     """
-    plan = _plan("adjoint", a, cotangent, begin, not reverse, h is not None, tuning)
-    return _adjoint(plan, a, h, h0, begin, cotangent)
+    plan = _plan("adjoint", a, cotangent, begin, not reverse, h is not None)
+    # What flows back into the state is a recurrence too: through ← a (cotangent + through).
+    start = jnp.zeros_like(h0)[None]
+    of_h = () if h is None else (h, h0[None])
+    d_b, (through,), *d_a = _run(plan, tuning, a, cotangent, begin, start, *of_h)
+    if h is None:
+        return None, d_b, through
+    return sum_to(d_a[0] if plan.varies else d_a[0][0], a.shape), d_b, through
 
 
-def _plan(what, a, b, begin, reverse, wants_a, tuning) -> Plan:
+def _plan(what, a, b, begin, reverse, wants_a) -> Plan:
+    """A plan without a layout."""
     varies = a.ndim == b.ndim
     return Plan(
         what=what,
@@ -94,39 +102,40 @@ def _plan(what, a, b, begin, reverse, wants_a, tuning) -> Plan:
         reverse=reverse,
         wants_a=wants_a,
         dtype=b.dtype.name,
-        tuning=tuning or choose(what, b.dtype.name, b.shape[0], math.prod(b.shape[1:])),
+        tuning=Tuning(),
     )
 
 
-def _solve(plan, a, b, h0, begin):
-    (h,) = _run(plan, a, b, begin, _starts(plan, a, b, h0, begin))
-    return h
+def _run(plan, tuning, a, b, begin, *others):
+    operands = a, b, *(() if begin is None else (begin,)), *others
+    if tuning is None:
+        return _recurrence.bind(*operands, plan=plan, laid=False)
+    return _laid(replace(plan, tuning=tuning), *operands)
 
 
-def _adjoint(plan, a, h, h0, begin, cotangent):
-    # What flows back into the state is a recurrence too: through ← a (cotangent + through).
-    starts = _starts(plan, a, cotangent, jnp.zeros_like(h0), begin)
-    of_h = () if h is None else (h, h0[None])
-    d_b, through, *d_a = _run(plan, a, cotangent, begin, starts, *of_h)
-    if h is None:
-        return None, d_b, through[-1]
-    return sum_to(d_a[0] if plan.varies else d_a[0].sum(0), a.shape), d_b, through[-1]
+def _lay(plan, *operands):
+    """Choose a layout last, when `jax.vmap` has made channels of its batch."""
+    tuning = choose(plan.what, plan.dtype, plan.time, plan.channels)
+    return _laid(replace(plan, tuning=tuning), *operands)
 
 
-def _starts(plan, a, b, start, begin):
-    """What every chunk starts from, with a leading axis of chunks."""
+def _laid(plan, a, b, *others):
+    """Run the kernel, or where time is cut the three of them, from one start to one end."""
+    run = partial(_recurrence.bind, a, b, laid=True)
     if plan.tuning.chunks == 1:
-        return start[None]
-    products, ends = _run(replace(plan, what=f"{plan.what}_summary"), a, b, begin)
+        return run(*others, plan=plan)
+    flags = 0 if plan.features_of_begin is None else 1
+    begin, (start, *of_h) = others[:flags], others[flags:]
+    products, ends = run(*begin, plan=replace(plan, what=f"{plan.what}_summary"))
     whole = replace(choose("solve", plan.dtype, len(products), plan.channels), chunks=1)
-    over_chunks = _plan("solve", products, ends, None, False, True, whole)
-    after = _solve(over_chunks, products, ends, start, None)
-    return jnp.concatenate([start[None], after[:-1]])
-
-
-def _run(plan, a, b, begin, *others):
-    flags = () if begin is None else (begin,)
-    return _recurrence.bind(a, b, *flags, *others, plan=plan)
+    over_chunks = _plan("solve", products, ends, None, False, True)
+    (after,) = _run(over_chunks, whole, products, ends, None, start)
+    starts = jnp.concatenate([start, after[:-1]])
+    found = run(*begin, starts, *of_h, plan=plan)
+    if plan.what == "solve":
+        return found
+    d_b, through, *d_a = found
+    return [d_b, through[-1:], *(d if plan.varies else d.sum(0, keepdims=True) for d in d_a)]
 
 
 _recurrence = Primitive("linear_recurrence")
@@ -134,20 +143,20 @@ _recurrence.multiple_results = True
 
 
 @_recurrence.def_impl
-def _apply(*operands, plan):
+def _apply(*operands, plan, laid):
     with jax.disable_jit(False):  # or it would come back here for ever
-        return jax.jit(partial(_recurrence.bind, plan=plan))(*operands)
+        return jax.jit(partial(_recurrence.bind, plan=plan, laid=laid))(*operands)
 
 
 @_recurrence.def_abstract_eval
-def _types(a, b, *others, plan):
+def _types(a, b, *others, plan, laid):
     if plan.time * plan.channels > LARGEST:
         size = plan.time * plan.channels
         raise ValueError(f"`b` (of {size} numbers) must have at most {LARGEST} for the kernel.")
     return [b.update(shape=shape) for shape in plan.outputs]
 
 
-def _batch(operands, axes, *, plan):
+def _batch(operands, axes, *, plan, laid):
     size = next(x.shape[d] for x, d in zip(operands, axes, strict=True) if d is not None)
 
     def moved(x, axis, operand):
@@ -170,10 +179,16 @@ def _batch(operands, axes, *, plan):
         features_of_a=features["a"],
         features_of_begin=features.get("begin"),
     )
-    out = _recurrence.bind(*operands, plan=batched)
+    out = _recurrence.bind(*operands, plan=batched, laid=laid)
     return out, [1] * len(out)
 
 
+def _lower(rule, ctx, *operands, plan, laid):
+    if laid:
+        return rule(ctx, *operands, plan=plan)
+    return mlir.lower_fun(partial(_lay, plan), multiple_results=True)(ctx, *operands)
+
+
 batching.primitive_batchers[_recurrence] = _batch
-mlir.register_lowering(_recurrence, _lowering.interpreted)
-mlir.register_lowering(_recurrence, _lowering.lowered_for_cuda, platform="cuda")
+mlir.register_lowering(_recurrence, partial(_lower, _lowering.interpreted))
+mlir.register_lowering(_recurrence, partial(_lower, _lowering.lowered_for_cuda), platform="cuda")

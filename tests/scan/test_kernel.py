@@ -212,6 +212,19 @@ def test_a_loop_through_shared_memory_is_marked_for_triton(float32):
     assert all("tt.num_stages" in line for line in calls)
 
 
+@pytest.mark.parametrize(("batch", "width"), [(256, 128), (16, 256)])
+def test_a_batch_under_vmap_is_laid_out_as_channels_are(float32, batch, width):
+    def layouts(solve):
+        x = jax.ShapeDtypeStruct((1024, batch, width), jnp.float32)
+        gradient = jax.grad(lambda a, b: jnp.sum(solve(a, b) ** 2), (0, 1))
+        program = jax.jit(gradient).trace(x, x).lower(lowering_platforms=("cuda",)).as_text()
+        kernels = [line for line in program.splitlines() if "gpu.triton" in line]
+        return [re.findall(r"grid_[xyz] = (\d+)|(num_stages)", line) for line in kernels]
+
+    assert len(layouts(scan.linear)) == 2  # one launch forward and one backward
+    assert layouts(jax.vmap(scan.linear, 1, 1)) == layouts(scan.linear)
+
+
 def test_auto_takes_it_for_cuda_where_it_takes_the_type(float32):
     def program(dtype, platform):
         b = jax.ShapeDtypeStruct((4, 2), dtype)

@@ -26,10 +26,10 @@ def warn_unused(settings: Any, where: str, *names: str) -> None:
 
     - `settings`: a dataclass.
     - `where`: the settings beside which they have none.
-    - `names`: fields, which at their default are let be.
+    - `names`: fields, which at their default are let be, as are those that there are not.
     """
     defaults = {f.name: f.default for f in dataclasses.fields(settings)}
-    for name in names:
+    for name in filter(defaults.__contains__, names):
         if (value := getattr(settings, name)) != defaults[name]:
             warnings.warn(f"`{name}` (={value!r}) has no effect with {where}.", stacklevel=2)
 

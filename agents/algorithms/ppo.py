@@ -142,6 +142,7 @@ class PPO(AbstractAgent):
                 raise ValueError(f"`{name}` (={value}) must be None without `anneal_steps`.")
         if self.epochs == 1:
             warn_unused(self, "`epochs=1`", "targets")
+            warn_unused(self.gradient, "`epochs=1`", "refresh")
         check_vectors(self.spaces[1], self.env_name)
         segments = self.num_envs * self.rollout_length // self._segment
         check_minibatches(self.minibatches, segments)

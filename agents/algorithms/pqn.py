@@ -127,6 +127,8 @@ class PQN(AbstractAgent):
         segments = self.steps_per_iteration // self._segment
         check_minibatches(self.minibatches, segments)
         check_discrete(self.spaces[1], self.env_name)
+        if self.epochs == 1:
+            warn_unused(self.gradient, "`epochs=1`", "refresh")
         if not self.head_layers:
             warn_unused(self, "`head_layers=0`", "head_size")
         if self.layer_norm:

@@ -22,6 +22,7 @@ from agents.networks.continuous import (
     values_along,
 )
 from agents.off_policy import AbstractActorCritic
+from agents.settings import warn_unused
 from zoo.annotations import Count, NonNegative
 
 
@@ -66,6 +67,11 @@ class TD3(AbstractActorCritic):
     """Where that noise is clipped, of half the box."""
     policy_delay: Count = 2
     """Updates of the critics for each of the actor and of the target networks."""
+
+    def _check_own(self) -> None:
+        super()._check_own()
+        if not self.target_noise:
+            warn_unused(self, "`target_noise=0`", "target_noise_clip")
 
     def _new_learner(self, *, key: Array) -> Learner:
         actor_key, critic_key = jax.random.split(key)

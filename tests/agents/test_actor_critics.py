@@ -274,3 +274,9 @@ def test_bad_settings_are_named(kind, options, message):
 def test_bad_numbers_are_named(kind, options, message):
     with pytest.raises(ValueError, match=message):
         small(kind, **options)
+
+
+def test_a_clip_of_no_noise_is_told():
+    told = r"`target_noise_clip` \(=0.1\) has no effect with `target_noise=0`"
+    with pytest.warns(UserWarning, match=told):
+        small(agents.TD3, target_noise=0.0, target_noise_clip=0.1)

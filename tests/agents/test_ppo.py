@@ -125,9 +125,19 @@ def stored_values(old, new, env, time, segment):
 FRESH = {"learning_rate": 0.1, "rollout_length": 6, "value_clip": 0.05}
 
 
-def test_fresh_targets_of_one_pass_are_told():
-    with pytest.warns(UserWarning, match=r"`targets` \(='fresh'\) has no effect with `epochs=1`"):
-        small(Tape(100, 100), targets="fresh", epochs=1)
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"targets": "fresh"}, r"`targets` \(='fresh'\) has no effect with `epochs=1`"),
+        (
+            {"gradient": agents.RTRL(4, refresh="epoch")},
+            r"`refresh` \(='epoch'\) has no effect with `epochs=1`",
+        ),
+    ],
+)
+def test_what_one_pass_has_no_use_for_is_told(options, told):
+    with pytest.warns(UserWarning, match=told):
+        small(Tape(100, 100), epochs=1, **options)
 
 
 @functools.cache

@@ -97,14 +97,21 @@ class Fronted(AbstractCell):
         alone = self._by_unit and isinstance(own, AbstractCell)
         return rtrl.Parts(own, self.front, self.cell.init_state() if alone else None)
 
+    def _seen(self, x: Array) -> Array:
+        """What the cell sees, in its own precision."""
+        return self.cell.check_input(self.front(x))
+
+    def _all_seen(self, front: Any, xs: Array) -> Array:
+        return self.cell.check_inputs(jax.vmap(front)(xs), None)[0]
+
     def update(self, state: State, x: Float[Array, " inputs"]) -> State:
-        return self.cell.update(state, self.front(x))
+        return self.cell.update(state, self._seen(x))
 
     def surrogate_update(self, state: State, x: Float[Array, " inputs"]) -> State:
-        return self.cell.surrogate_update(state, self.front(x))
+        return self.cell.surrogate_update(state, self._seen(x))
 
     def readout(self, state: State, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        return self.cell.readout(state, self.front(x))
+        return self.cell.readout(state, self._seen(x))
 
     def stepper(self) -> AbstractStepper:
         return _FrontedStepper(self, self.cell.stepper())
@@ -117,7 +124,7 @@ class Fronted(AbstractCell):
         begin: Bool[Array, " time"] | None,
         method: str = "auto",
     ) -> State:
-        seen = jax.vmap(parameters.shared)(xs)
+        seen = self._all_seen(parameters.shared, xs)
         return self.cell.states(_beginning(parameters), state, seen, begin, method)
 
     @property
@@ -127,12 +134,12 @@ class Fronted(AbstractCell):
     def scan_in_chunks(
         self, state: State, xs: Array, begin: Bool[Array, " time"] | None
     ) -> tuple[State, Array]:
-        return self.cell.scan_in_chunks(state, jax.vmap(self.front)(xs), begin)
+        return self.cell.scan_in_chunks(state, self._all_seen(self.front, xs), begin)
 
     def segment_states(
         self, parameters: rtrl.Parts, state: State, xs: Array, begin: Bool[Array, " time"] | None
     ) -> State:
-        seen = jax.vmap(parameters.shared)(xs)
+        seen = self._all_seen(parameters.shared, xs)
         return self.cell.segment_states(parameters.own, state, seen, begin)
 
     def surrogate_states(
@@ -143,7 +150,7 @@ class Fronted(AbstractCell):
         begin: Bool[Array, " time"] | None,
         states: State,
     ) -> State:
-        seen = jax.vmap(parameters.shared)(xs)
+        seen = self._all_seen(parameters.shared, xs)
         if self._by_unit:
             # Run unit by unit, where the states of all units are of no use.
             return self.cell.states(_beginning(parameters), state, seen, begin)

@@ -270,6 +270,7 @@ class _Whole(rtrl.AbstractRecurrence):
 
 def _states(memory, state, xs, begin):
     """All states of a memory, and its outputs."""
+    xs, begin = memory.check_inputs(xs, begin)
     if isinstance(memory, AbstractCell):
         states = memory.states(memory.recurrence_parameters(), state, xs, begin)
         return states, jax.vmap(memory.readout)(states, xs)

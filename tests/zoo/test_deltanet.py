@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import zoo
+from zoo.parts import overwritten_states
 
 KEYS, HIDDEN = 3, 2
 LARGE = 60.0  # silu(60) = 60, silu(0) = 0, and σ(60) = 1 in float64
@@ -55,3 +56,14 @@ def test_a_key_written_again_is_overwritten(gated):
     first = stored[0] / 8 + stored[2] / 4 + stored[3] / 2
     expected = jnp.stack([first, stored[1] / 2, jnp.zeros(HIDDEN)])
     np.testing.assert_allclose(answers, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["sequential", "associative"])
+def test_states_go_through_products_of_full_precision(float32, method):
+    """A GPU's default would round them to ten bits at every step, or at every level of the tree."""
+    s, k, v = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in [(2, 3), (4, 3), (4, 2)])
+    rate = jax.ShapeDtypeStruct((4,), jnp.float32)
+    states = lambda *x: overwritten_states(x[0], x[1:], None, method)  # noqa: E731
+    program = jax.jit(states).trace(s, rate, rate, k, v).lower(lowering_platforms=("cuda",))
+    products = [line for line in program.as_text().splitlines() if "dot_general" in line]
+    assert products and all("precision = [HIGHEST, HIGHEST]" in line for line in products)

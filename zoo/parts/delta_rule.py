@@ -1,15 +1,21 @@
 """Matrices that are overwritten: the delta rule, one rank-one update a step."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
+from scan.precision import EXACTLY
 
 Write = tuple[
     Float[Array, "..."] | None, Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]
 ]
 """`(log α, β, k, v)`: α is kept, all where it is `None`; a rate, a key of length 1 and a value."""
+
+
+_product = partial(jnp.matmul, precision=EXACTLY)
 
 
 def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array, "values keys"]:
@@ -26,7 +32,7 @@ def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array
     """
     log_alpha, beta, k, v = write
     kept = state if log_alpha is None else jnp.exp(log_alpha) * state
-    return kept + beta * (v - kept @ k)[:, None] * k[None]
+    return kept + beta * (v - _product(kept, k))[:, None] * k[None]
 
 
 def overwritten_states(
@@ -98,4 +104,4 @@ def overwritten_reads(
 def _combined(earlier, later):
     """`S ↦ S A + B` after another such map."""
     (a, b), (later_a, later_b) = earlier, later
-    return a @ later_a, b @ later_a + later_b
+    return _product(a, later_a), _product(b, later_a) + later_b

@@ -1,14 +1,18 @@
 """What devices say to each other in an iteration of PPO, by the program that XLA made.
 
-Environments are split over all devices, such as those that a CPU is told to be. Every collective
-operation is read off the compiled program, with the loops around it: how often it happens and how
-many bytes each device gives. The ratio is to the parameters' gradients, once for each minibatch.
+Environments are split over all devices, such as those that a CPU is told to be, or over NVIDIA GPUs
+that are not here. Every collective operation is read off the compiled program, with the loops
+around it: how often it happens and how many bytes each device gives. The ratio is to the
+parameters' gradients, once for each minibatch.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=8 python -m benchmarks.communication --markdown
+    JAX_PLATFORMS=cpu python -m benchmarks.communication --gpus 8 --markdown
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -16,8 +20,10 @@ import tyro
 
 import agents
 import zoo
+from agents.running.devices import AbstractPlacement, EnvironmentsSplit, OneDevice
 from agents.running.messages import collectives
-from agents.running.programs import Programs
+from agents.running.programs import init_seeds
+from benchmarks._chips import absent_gpus, platform_of
 from benchmarks._command import command
 from benchmarks._measure import Output, Row, heading, tree_bytes
 
@@ -30,6 +36,8 @@ class Options:
     """Numbers of environments."""
     memories: tuple[str, ...] = ("rtu", "gru")
     """Names of memories."""
+    gpus: int = 0
+    """NVIDIA GPUs, which need not be here, in the place of JAX's devices; see `_chips`."""
     quick: bool = False
     """One program, to see that it works."""
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
@@ -37,10 +45,11 @@ class Options:
 
 def run(options: Options) -> list[Row]:
     """Read and print the table."""
-    devices = jax.device_count()
+    devices = absent_gpus(options.gpus) if options.gpus else jax.devices()
     if options.quick:
         options = dataclasses.replace(options, envs=(16,), memories=("rtu",))
-    print(heading("Bytes between devices in an iteration"))
+    title = "Bytes between devices in an iteration"
+    print(f"{title} (H200)" if options.gpus else heading(title))
     rows = []
     for memory in options.memories:
         for envs in options.envs:
@@ -51,16 +60,16 @@ def run(options: Options) -> list[Row]:
                 rollout_length=32,
             )
             rows.append({"memory": memory, "environments": envs, **read(ppo, devices)})
-    options.output.table(f"PPO over {devices} devices", rows)
+    options.output.table(f"PPO over {len(devices)} devices", rows)
     options.output.save({"communication": rows})
     return rows
 
 
-def read(ppo: agents.PPO, devices: int) -> Row:
+def read(ppo: agents.PPO, devices: Sequence[jax.Device]) -> Row:
     """Read one program."""
-    programs = Programs(ppo, seed=0, seeds=1, evaluation_episodes=0, devices=devices)
-    found = collectives(programs.step)
-    network = eqx.filter(programs.state.learner.network, lambda x: hasattr(x, "shape"))
+    program, learner = compiled(ppo, devices)
+    found = collectives(program)
+    network = eqx.filter(learner.network, lambda x: hasattr(x, "shape"))
     minibatches = ppo.epochs * ppo.minibatches
     gradients = minibatches * tree_bytes(network)
     total = sum(x.times * x.size for x in found)
@@ -73,6 +82,26 @@ def read(ppo: agents.PPO, devices: int) -> Row:
         ),
         "× the gradients": total / gradients,
     }
+
+
+def compiled(ppo: agents.PPO, devices: Sequence[jax.Device]) -> tuple[jax.stages.Compiled, Any]:
+    """Return an iteration's program, compiled for devices that need not be here, and the shapes of
+    what it learns."""
+    place = EnvironmentsSplit(list(devices), state_of(ppo, OneDevice()))
+    with place.splitting():
+        state = state_of(ppo, place)
+        traced = jax.jit(
+            place.over_seeds(ppo.iterate),
+            donate_argnums=0,
+            in_shardings=(place.state,),
+            out_shardings=(place.state, place.per_seed),
+        ).trace(state)
+        return traced.lower(lowering_platforms=(platform_of(devices[0]),)).compile(), state.learner
+
+
+def state_of(ppo: agents.PPO, place: AbstractPlacement) -> Any:
+    """Shapes of the state of one seed."""
+    return jax.eval_shape(init_seeds(ppo, 0, 1, place.over_seeds))
 
 
 if __name__ == "__main__":

@@ -23,12 +23,14 @@ import zoo
 from agents import envs
 from benchmarks import (
     _alternatives,
+    _chips,
     _differences_rules,
     _measure,
     _online,
     _packages,
     against,
     communication,
+    compiled,
     conditioning,
     depth,
     differences,
@@ -85,6 +87,30 @@ def test_communication(float32):
     (row,) = communication.run(communication.Options(quick=True))
     # 44 bytes more of each minibatch, and 12 of the rollout.
     assert row["all"] == row["gradients"] + 44 * row["minibatches"] + 12
+
+
+@pytest.mark.slow
+def test_compiled(float32, monkeypatch, tmp_path):
+    """For a device that is here, as JAX's plugin for GPUs is not."""
+    monkeypatch.setattr(compiled, "absent_gpus", lambda count: jax.devices("cpu")[:count])
+    output = _measure.Output(json=tmp_path / "rows.json")
+    tables = compiled.run(compiled.Options(quick=True, output=output))
+    forms = ["step", "scan", "rtrl_scan", "rtrl_step"]
+    assert [row["form"] for row in tables["cells"]] == 2 * forms
+    assert {row["cell"] for row in tables["cells"]} == {"mlp", "lru"}
+    assert [row["gradient"] for row in tables["ppo"]] == ["RTRL(8)"]
+    for row in [*tables["cells"], *tables["ppo"]]:
+        assert row["compile s"] > 0 and row["temp MB"] >= 0 and row["kernels"] >= 0
+    assert tables["ppo"][0]["loops"] > 0 and tables["ppo"][0]["kernels"] > 0
+    assert json.loads((tmp_path / "rows.json").read_text()).keys() >= tables.keys()
+
+
+def test_gpus_that_are_not_here_want_the_plugin(monkeypatch):
+    monkeypatch.setattr(_chips, "_is_installed", lambda module: False)
+    with pytest.raises(
+        RuntimeError, match=r"by JAX's plugin, .*: pip install 'trace-zoo\[cuda12\]'"
+    ):
+        communication.run(communication.Options(gpus=2))
 
 
 @pytest.mark.slow

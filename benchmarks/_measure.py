@@ -132,7 +132,7 @@ def compete(
         name: Measurement(
             statistics.median(run_seconds[name]),
             statistics.median(compile_seconds[name]),
-            _temp_bytes(compiled[name]),
+            temp_bytes(compiled[name]),
             tree_bytes(arguments),
             tree_bytes(jax.eval_shape(function, *arguments)),
         )
@@ -226,7 +226,8 @@ def _run(compiled, arguments: tuple, repeats: int = 1) -> float:
     return seconds / repeats
 
 
-def _temp_bytes(compiled) -> float:
+def temp_bytes(compiled: jax.stages.Compiled) -> float:
+    """The bytes that a program wants besides arguments and results; NaN where XLA does not say."""
     analysis = compiled.memory_analysis()
     return math.nan if analysis is None else analysis.temp_size_in_bytes
 

@@ -26,7 +26,7 @@ from agents.running.devices import OneDevice
 from agents.running.programs import init_seeds
 from benchmarks._chips import absent_gpus, platform_of
 from benchmarks._command import check_names, command
-from benchmarks._measure import Output, Row
+from benchmarks._measure import Output, Row, temp_bytes
 from benchmarks.ppo import CHOICES
 
 
@@ -133,8 +133,8 @@ def compiled(function: Callable, arguments: tuple, gpu: jax.Device, **options: A
     return {
         "trace s": traced - start,
         "compile s": time.perf_counter() - traced,
-        "temp MB": program.memory_analysis().temp_size_in_bytes / 1e6,
-        **counted(program.as_text()),
+        "temp MB": temp_bytes(program) / 1e6,
+        **counted(program.as_text() or ""),
     }
 
 

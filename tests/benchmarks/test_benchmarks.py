@@ -523,7 +523,7 @@ def test_a_run_ends_with_its_last_output_and_the_median_of_runs_counts(monkeypat
     runs = iter([1.0, 1.0, 9.0, 2.0, 4.0])
     monkeypatch.setattr(_measure, "_run", lambda *_: next(runs))
     monkeypatch.setattr(_measure, "_compile", lambda *_: (0.5, lambda x: x))
-    monkeypatch.setattr(_measure, "_temp_bytes", lambda _: 0.0)
+    monkeypatch.setattr(_measure, "temp_bytes", lambda _: 0.0)
     budget = _measure.Budget(seconds=0.0, least=3, most=3, compilations=1)
     m = _measure.measure(lambda x: x, jnp.zeros(2), budget=budget)
     assert (m.run_seconds, m.compile_seconds) == (4.0, 0.5)

@@ -5,6 +5,7 @@ import importlib.util
 import jax
 from jax.experimental import topologies
 
+ABSENT = "NVIDIA H200, which need not be there"
 # What XLA asks of an H200 before it chooses tiles, splits loops and lays out memory.
 _H200 = """
 gpu_device_info {

@@ -332,10 +332,10 @@ class Output:
         width = None if rich.console.Console().is_terminal else 200
         rich.console.Console(width=width).print(table)
 
-    def save(self, tables: Mapping[str, Sequence[Row]]) -> None:
-        """Write all rows to the JSON file, if one was asked for."""
+    def save(self, tables: Mapping[str, Sequence[Row]], on: str | None = None) -> None:
+        """Write all rows to the JSON file, if one was asked for, and the device that they are of."""
         if self.json is not None:
-            content = {"device": device(), **tables}
+            content = {"device": on or device(), **tables}
             self.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

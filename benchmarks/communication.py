@@ -23,7 +23,7 @@ import zoo
 from agents.running.devices import AbstractPlacement, EnvironmentsSplit, OneDevice
 from agents.running.messages import collectives
 from agents.running.programs import init_seeds
-from benchmarks._chips import absent_gpus, platform_of
+from benchmarks._chips import ABSENT, absent_gpus, platform_of
 from benchmarks._command import command
 from benchmarks._measure import Output, Row, heading, tree_bytes
 
@@ -49,7 +49,7 @@ def run(options: Options) -> list[Row]:
     if options.quick:
         options = dataclasses.replace(options, envs=(16,), memories=("rtu",))
     title = "Bytes between devices in an iteration"
-    print(f"{title} (H200)" if options.gpus else heading(title))
+    print(f"{title} ({ABSENT})" if options.gpus else heading(title))
     rows = []
     for memory in options.memories:
         for envs in options.envs:
@@ -61,7 +61,7 @@ def run(options: Options) -> list[Row]:
             )
             rows.append({"memory": memory, "environments": envs, **read(ppo, devices)})
     options.output.table(f"PPO over {len(devices)} devices", rows)
-    options.output.save({"communication": rows})
+    options.output.save({"communication": rows}, on=ABSENT if options.gpus else None)
     return rows
 
 

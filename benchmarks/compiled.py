@@ -24,7 +24,7 @@ import agents
 import zoo
 from agents.running.devices import OneDevice
 from agents.running.programs import init_seeds
-from benchmarks._chips import absent_gpus, platform_of
+from benchmarks._chips import ABSENT, absent_gpus, platform_of
 from benchmarks._command import check_names, command
 from benchmarks._measure import Output, Row, temp_bytes
 from benchmarks.ppo import CHOICES
@@ -84,7 +84,7 @@ def run(options: Options) -> dict[str, list[Row]]:
         row = compiled(over_seeds(ppo.iterate), (state,), gpu, donate_argnums=0)
         tables["ppo"].append({"gradient": choice, **row})
     options.output.table(f"PPO, {options.num_envs} environments", tables["ppo"])
-    options.output.save(tables)
+    options.output.save(tables, on=f"{ABSENT}, JAX {jax.__version__}")
     return tables
 
 

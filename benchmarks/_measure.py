@@ -333,7 +333,7 @@ class Output:
         rich.console.Console(width=width).print(table)
 
     def save(self, tables: Mapping[str, Sequence[Row]], on: str | None = None) -> None:
-        """Write all rows to the JSON file, if one was asked for, and the device that they are of."""
+        """Write all rows to the JSON file, if one was asked for, and what they are of."""
         if self.json is not None:
             content = {"device": on or device(), **tables}
             self.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -99,7 +99,7 @@ def mixed(kind):
     return zoo.Stack([zoo.Block(c, key=jax.random.key(2)) for c in blocks], credit="exact")
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fronted", "exact stack"])
 def test_a_cell_is_given_its_own_precision(kind, float32):
     memory = mixed(kind)

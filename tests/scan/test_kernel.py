@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.mlir import ir
+from jaxlib import triton
 
 import scan
 from scan.methods import kernel, loop
@@ -203,6 +205,34 @@ def test_it_is_lowered_for_cuda_with_complex_arrays_as_they_are(float32):
     assert all("complex<f32>" in line.rsplit(":", 1)[1] for line in calls)
     assert "ui64" not in program and "xi64" not in program
     assert not any("tt.num_stages" in line for line in calls)
+
+
+def triton_program(call):
+    """The text of a kernel, which a call has as MLIR's bytecode."""
+    code = re.search(r' ir = "(.*?)(?<!\\)"', call)[1].encode()
+    code = re.sub(rb"\\([0-9A-F]{2})", lambda found: bytes.fromhex(found[1].decode()), code)
+    with ir.Context() as context, ir.Location.unknown():
+        triton.dialect.register_dialect(context)
+        context.load_all_available_dialects()
+        return str(ir.Module.parse(code))
+
+
+@pytest.mark.parametrize("shape", [(13, 3, 5), (1001, 16, 251)])
+def test_what_is_no_channel_and_no_step_is_neither_read_nor_written(float32, shape):
+    """Interpreted, it makes no difference."""
+    _, calls = lowered_for_cuda(shape)
+    moved = [
+        line
+        for call in calls
+        for line in triton_program(call).splitlines()
+        if re.search(r"tt\.(load|store) ", line)
+    ]
+    assert len(moved) > 9
+    # Where from, what is written, and the mask.
+    fewest = {"load": 2, "store": 3}
+    for line in moved:
+        kind, operands = re.search(r"tt\.(load|store) (.*?) (?::|\{|evict)", line).groups()
+        assert len(operands.split(", ")) >= fewest[kind], line
 
 
 def test_a_loop_through_shared_memory_is_marked_for_triton(float32):

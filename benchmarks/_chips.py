@@ -31,8 +31,10 @@ def absent_gpus(count: int) -> list[jax.Device]:
 
     **Raises:**
 
-    `RuntimeError` without it.
+    `RuntimeError` without it; `ValueError` for no GPUs.
     """
+    if count < 1:
+        raise ValueError(f"`gpus` (={count}) must be at least 1.")
     plugins = ("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13")
     if not any(map(_is_installed, plugins)):
         raise RuntimeError(

@@ -37,7 +37,7 @@ class Options:
     memories: tuple[str, ...] = ("rtu", "gru")
     """Names of memories."""
     gpus: int = 0
-    """NVIDIA GPUs, which need not be here, in the place of JAX's devices; see `_chips`."""
+    """NVIDIA GPUs, which need not be here, in the place of JAX's devices."""
     quick: bool = False
     """One program, to see that it works."""
     output: tyro.conf.OmitArgPrefixes[Output] = field(default_factory=Output)
@@ -48,6 +48,9 @@ def run(options: Options) -> list[Row]:
     devices = absent_gpus(options.gpus) if options.gpus else jax.devices()
     if options.quick:
         options = dataclasses.replace(options, envs=(16,), memories=("rtu",))
+    for envs in options.envs:
+        if envs % len(devices):
+            raise ValueError(f"`envs` (={envs}) must be divisible by {len(devices)} devices.")
     title = "Bytes between devices in an iteration"
     print(f"{title} ({ABSENT})" if options.gpus else heading(title))
     rows = []

@@ -5,7 +5,7 @@
 It needs JAX's plugin for NVIDIA GPUs (`trace-zoo[cuda12]`), but no GPU and no driver. Nothing runs:
 a row says that XLA compiles a program, how long that takes, how much memory it wants besides
 arguments and results, and what it consists of. `loops` start several kernels in every turn;
-`kernels` are all operations that are started, those of loops counted once.
+`kernels` are fusions and calls of libraries or of our own, those of loops counted once.
 """
 
 import re

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 import rtrl
@@ -67,6 +68,8 @@ class Fronted(AbstractCell):
             raise ValueError(
                 f"`front` gives shape {found}, which must be the cell's ({cell.inputs},)."
             )
+        if jnp.issubdtype(seen.dtype, jnp.complexfloating):
+            raise ValueError(f"`front` gives {seen.dtype}, which must be real.")
         self.front, self.cell = front, cell
         self.inputs, self.hidden = inputs, cell.hidden
 

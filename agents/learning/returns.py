@@ -153,7 +153,7 @@ def running_return(
     check_shapes(jnp.shape(reward), "`reward`", begin=begin)
     check_shapes(jnp.shape(reward)[1:], "a step of `reward`", before=before)
     dtype = jnp.result_type(reward, float)  # that of rewards, but for whole numbers
-    decay = jnp.full(jnp.shape(reward), discount, dtype)
+    decay = jnp.full(jnp.shape(reward), discount, dtype)  # of each environment, as all else
     return _solve(decay, reward, before, begin, reverse=False)
 
 

@@ -111,6 +111,13 @@ def test_gpus_that_are_not_here_want_the_plugin(monkeypatch):
         RuntimeError, match=r"by JAX's plugin, .*: pip install 'trace-zoo\[cuda12\]'"
     ):
         communication.run(communication.Options(gpus=2))
+    with pytest.raises(ValueError, match=r"`gpus` \(=-1\) must be at least 1"):
+        communication.run(communication.Options(gpus=-1))
+
+
+def test_environments_that_devices_do_not_divide_are_refused(eight_devices):
+    with pytest.raises(ValueError, match=r"`envs` \(=12\) must be divisible by 8 devices"):
+        communication.run(communication.Options(envs=(16, 12)))
 
 
 @pytest.mark.slow

@@ -249,6 +249,8 @@ def test_what_cannot_be_fronted():
         zoo.Fronted(zoo.parts.Linear(4, 4, key=key), zoo.RTU(4, 3, key=key), inputs=5)
     with pytest.raises(ValueError, match=r"`front` gives shape \(3,\), which must be .* \(4,\)"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=3)
+    with pytest.raises(ValueError, match=r"`front` gives complex128, which must be real"):
+        zoo.Fronted(lambda x: x + 1j, zoo.get("rtu", hidden=4), inputs=4)
     with pytest.raises(ValueError, match=r"`inputs` \(=0\) must be a whole number"):
         zoo.Fronted(jnp.tanh, zoo.get("rtu", hidden=4), inputs=0)
 

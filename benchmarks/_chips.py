@@ -1,9 +1,9 @@
 """NVIDIA GPUs that are not here, for which XLA compiles all the same."""
 
-import importlib.util
-
 import jax
 from jax.experimental import topologies
+
+from agents.envs.bridges.package_env import is_installed
 
 ABSENT = "NVIDIA H200, which need not be there"
 # What XLA asks of an H200 before it chooses tiles, splits loops and lays out memory.
@@ -35,8 +35,8 @@ def absent_gpus(count: int) -> list[jax.Device]:
     """
     if count < 1:
         raise ValueError(f"`gpus` (={count}) must be at least 1.")
-    plugins = ("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13")
-    if not any(map(_is_installed, plugins)):
+    plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+    if not any(map(is_installed, plugins)):
         raise RuntimeError(
             "Programs for an NVIDIA GPU are compiled by JAX's plugin, which is not installed: "
             "pip install 'trace-zoo[cuda12]'"
@@ -49,10 +49,3 @@ def absent_gpus(count: int) -> list[jax.Device]:
 def platform_of(device: jax.Device) -> str:
     """The platform that a program is lowered for, by which scans choose their method."""
     return "cuda" if device.platform == "gpu" else device.platform
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # nor the package of all plugins
-        return False

@@ -10,7 +10,6 @@ parameters' gradients, once for each minibatch.
 """
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +19,9 @@ import tyro
 
 import agents
 import zoo
-from agents.running.devices import AbstractPlacement, EnvironmentsSplit, OneDevice
+from agents.running.devices import split_over
 from agents.running.messages import collectives
-from agents.running.programs import init_seeds
+from agents.running.programs import init_seeds, traced_step
 from benchmarks._chips import ABSENT, absent_gpus, platform_of
 from benchmarks._command import command
 from benchmarks._measure import Output, Row, heading, tree_bytes
@@ -68,7 +67,7 @@ def run(options: Options) -> list[Row]:
     return rows
 
 
-def read(ppo: agents.PPO, devices: Sequence[jax.Device]) -> Row:
+def read(ppo: agents.PPO, devices: list[jax.Device]) -> Row:
     """Read one program."""
     program, learner = compiled(ppo, devices)
     found = collectives(program)
@@ -87,24 +86,16 @@ def read(ppo: agents.PPO, devices: Sequence[jax.Device]) -> Row:
     }
 
 
-def compiled(ppo: agents.PPO, devices: Sequence[jax.Device]) -> tuple[jax.stages.Compiled, Any]:
+def compiled(ppo: agents.PPO, devices: list[jax.Device]) -> tuple[jax.stages.Compiled, Any]:
     """Return an iteration's program, compiled for devices that need not be here, and the shapes of
     what it learns."""
-    place = EnvironmentsSplit(list(devices), state_of(ppo, OneDevice()))
+    place = split_over(devices, ppo, seeds=1)
     with place.splitting():
-        state = state_of(ppo, place)
-        traced = jax.jit(
-            place.over_seeds(ppo.iterate),
-            donate_argnums=0,
-            in_shardings=(place.state,),
-            out_shardings=(place.state, place.per_seed),
-        ).trace(state)
-        return traced.lower(lowering_platforms=(platform_of(devices[0]),)).compile(), state.learner
-
-
-def state_of(ppo: agents.PPO, place: AbstractPlacement) -> Any:
-    """Shapes of the state of one seed."""
-    return jax.eval_shape(init_seeds(ppo, 0, 1, place.over_seeds))
+        state = jax.eval_shape(init_seeds(ppo, 0, 1, place.over_seeds))
+        lowered = traced_step(ppo, place, state).lower(
+            lowering_platforms=(platform_of(devices[0]),)
+        )
+        return lowered.compile(), state.learner
 
 
 if __name__ == "__main__":

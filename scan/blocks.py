@@ -1,17 +1,15 @@
 """`h_t = A_t h_{t-1} + b_t` with a small matrix for every unit."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from scan._checks import check_begin, check_steps
 from scan._platform import loop_or_tree
-from scan._varying import broadcast_like, vary_together
+from scan._varying import vary_together
 from scan.associative import associative
 from scan.linear import linear
-from scan.precision import EXACTLY
+from scan.precision import exact_matmul
 
 
 def blocks(
@@ -75,15 +73,12 @@ def blocks(
 
     def in_a_tree(a, b, h0, begin):
         # As the element in front of the first: affine maps, the identity's matrix and `h0`.
-        first = broadcast_like(jnp.eye(a.shape[-1], dtype=a.dtype), a[0]), h0
+        first = jnp.eye(a.shape[-1], dtype=a.dtype), h0
         return associative(_combined, (a, b), begin, initial=first, reverse=reverse)[1]
 
     return loop_or_tree(in_a_loop, in_a_tree, *vary_together(a, b, h0, begin))
 
 
-_product = partial(jnp.matmul, precision=EXACTLY)
-
-
 def _combined(earlier, later):
     (a, b), (later_a, later_b) = earlier, later
-    return _product(later_a, a), _product(later_a, b[..., None])[..., 0] + later_b
+    return exact_matmul(later_a, a), exact_matmul(later_a, b[..., None])[..., 0] + later_b

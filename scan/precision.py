@@ -1,5 +1,6 @@
 """The precision of products that stand for sums of elementwise products, and common dtypes."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -7,6 +8,9 @@ import jax.numpy as jnp
 
 # On a GPU the default product of float32 arrays has ten bits of mantissa.
 EXACTLY = jax.lax.Precision.HIGHEST
+
+exact_matmul = partial(jnp.matmul, precision=EXACTLY)
+"""`jnp.matmul` for what states go through at every step."""
 
 
 def promoted(*arrays: Any) -> jnp.dtype:

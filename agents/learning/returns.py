@@ -153,8 +153,7 @@ def running_return(
     check_shapes(jnp.shape(reward), "`reward`", begin=begin)
     check_shapes(jnp.shape(reward)[1:], "a step of `reward`", before=before)
     dtype = jnp.result_type(reward, float)  # that of rewards, but for whole numbers
-    decay = jnp.full(jnp.shape(reward), discount, dtype)  # of each environment, as all else
-    return _solve(decay, reward, before, begin, reverse=False)
+    return _solve(jnp.asarray(discount, dtype), reward, before, begin, reverse=False)
 
 
 def vtrace(
@@ -221,10 +220,14 @@ def _solve(
 ) -> Array:
     """`scan.linear` of `[time]`, or of `[time, env]` by each device for what lies on it."""
 
-    def solve(_, decay, start, begin, drive):
+    def solve(decay, start, begin, drive):
         return scan.linear(decay, drive, start, begin, reverse=reverse)
 
-    run = on_each_device(solve, (1, 0, 1, 1), 1) if drive.ndim > 1 else solve
+    if jnp.ndim(drive) < 2:
+        return solve(decay, start, begin, drive)
+    if decay.ndim == 0:  # of all environments
+        return on_each_device(solve, (0, 1, 1), 1)(decay, start, begin, drive)
+    run = on_each_device(lambda _, *own: solve(*own), (1, 0, 1, 1), 1)
     return run((), decay, start, begin, drive)
 
 

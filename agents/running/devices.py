@@ -143,8 +143,13 @@ def placement(devices: Devices | None, agent: AbstractAgent, *, seeds: int) -> A
             f"`devices` (={count}) must be all {len(there)} of {jax.process_count()} processes: "
             "leave it out."
         )
-    state = to_split(count, agent, seeds=seeds)
-    return SeedsSplit(there[:count]) if state is None else EnvironmentsSplit(there[:count], state)
+    return split_over(there[:count], agent, seeds=seeds)
+
+
+def split_over(devices: list[jax.Device], agent: AbstractAgent, *, seeds: int) -> AbstractPlacement:
+    """Split a run over devices, which need not be JAX's own; see `placement`."""
+    state = to_split(len(devices), agent, seeds=seeds)
+    return SeedsSplit(devices) if state is None else EnvironmentsSplit(devices, state)
 
 
 def to_split(count: int, agent: AbstractAgent, *, seeds: int) -> AgentState | None:

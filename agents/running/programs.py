@@ -13,7 +13,7 @@ from jaxtyping import Array, UInt32
 from agents.acting import evaluate
 from agents.agent import AbstractAgent, AgentState, Report
 from agents.mapped import mapped
-from agents.running.devices import Devices, placement
+from agents.running.devices import AbstractPlacement, Devices, placement
 from agents.running.memory import check_size
 from agents.running.messages import check_order
 from agents.running.processes import several
@@ -80,12 +80,7 @@ class Programs:
             check_size(traced.out_info)
             lowered = traced.lower()
             self.init, self.state = lowered.compile(), shapes(lowered.out_info)
-            lowered = jax.jit(
-                place.over_seeds(_checked_iterate(agent)),
-                donate_argnums=0,
-                in_shardings=(place.state,),
-                out_shardings=(place.state, place.per_seed),
-            ).lower(self.state)
+            lowered = traced_step(agent, place, self.state).lower()
             report = lowered.out_info[1]
             check_report(report)
             self.step = lowered.compile()
@@ -158,6 +153,24 @@ def check_iteration(agent: AbstractAgent, state: Any, answer: Any) -> None:
 
 def _type(leaf: Any) -> str:
     return described(leaf) if eqx.is_array_like(leaf) else type(leaf).__name__
+
+
+def traced_step(
+    agent: AbstractAgent, place: AbstractPlacement, state: AgentState
+) -> jax.stages.Traced:
+    """Trace an iteration of all seeds; within `place.splitting()`.
+
+    **Arguments:**
+
+    - `place`: where the state lies.
+    - `state`: its shapes.
+    """
+    return jax.jit(
+        place.over_seeds(_checked_iterate(agent)),
+        donate_argnums=0,
+        in_shardings=(place.state,),
+        out_shardings=(place.state, place.per_seed),
+    ).trace(state)
 
 
 def _checked_iterate(agent: AbstractAgent) -> Callable[[Any], Any]:

@@ -17,7 +17,7 @@ import zoo
 from agents.parallel import ENVIRONMENTS, on_each_device
 from agents.running.devices import placement
 from agents.running.messages import check_order, collectives, unordered
-from agents.running.programs import Programs, init_seeds
+from agents.running.programs import Programs, init_seeds, traced_step
 
 pytestmark = pytest.mark.usefixtures("eight_devices")
 
@@ -97,11 +97,10 @@ def test_a_gpu_runs_the_kernel_for_its_own_environments(float32):
         normalize_reward=True,
     )
     place = placement(2, agent, seeds=1)
-    run = place.over_seeds(agent.iterate)
     with place.splitting():
         state = jax.eval_shape(init_seeds(agent, 0, 1, place.over_seeds))
-        traced = jax.jit(run, in_shardings=(place.state,)).trace(state)
-        program = traced.lower(lowering_platforms=("cuda",)).as_text()
+        lowered = traced_step(agent, place, state).lower(lowering_platforms=("cuda",))
+    program = lowered.as_text()
     kernels = [line for line in program.splitlines() if "gpu.triton" in line]
     # Of 14 environments 7, and of their 56 segments of 8 steps 28.
     shapes = [

@@ -106,7 +106,7 @@ def test_compiled(float32, monkeypatch, tmp_path):
 
 
 def test_gpus_that_are_not_here_want_the_plugin(monkeypatch):
-    monkeypatch.setattr(_chips, "_is_installed", lambda module: False)
+    monkeypatch.setattr(_chips, "is_installed", lambda module: False)
     with pytest.raises(
         RuntimeError, match=r"by JAX's plugin, .*: pip install 'trace-zoo\[cuda12\]'"
     ):

@@ -192,7 +192,12 @@ def lowered_for_cuda(shape):
     begin = jax.ShapeDtypeStruct(shape[:2], bool)
     traced = jax.jit(jax.grad(loss, (0, 1))).trace(b, b, begin)
     program = traced.lower(lowering_platforms=("cuda",)).as_text()
-    return program, [x for x in program.splitlines() if "@__gpu$xla.gpu.triton" in x]
+    return program, kernels_of(program)
+
+
+def kernels_of(program):
+    """The calls of the kernel in a program's text."""
+    return [line for line in program.splitlines() if "@__gpu$xla.gpu.triton" in line]
 
 
 @pytest.mark.slow
@@ -248,8 +253,7 @@ def test_a_batch_under_vmap_is_laid_out_as_channels_are(float32, batch, width):
         x = jax.ShapeDtypeStruct((1024, batch, width), jnp.float32)
         gradient = jax.grad(lambda a, b: jnp.sum(solve(a, b) ** 2), (0, 1))
         program = jax.jit(gradient).trace(x, x).lower(lowering_platforms=("cuda",)).as_text()
-        kernels = [line for line in program.splitlines() if "gpu.triton" in line]
-        return [re.findall(r"grid_[xyz] = (\d+)|(num_stages)", line) for line in kernels]
+        return [re.findall(r"grid_[xyz] = (\d+)|(num_stages)", x) for x in kernels_of(program)]
 
     assert len(layouts(scan.linear)) == 2  # one launch forward and one backward
     assert layouts(jax.vmap(scan.linear, 1, 1)) == layouts(scan.linear)

@@ -1,21 +1,16 @@
 """Matrices that are overwritten: the delta rule, one rank-one update a step."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 import scan
-from scan.precision import EXACTLY
+from scan.precision import exact_matmul
 
 Write = tuple[
     Float[Array, "..."] | None, Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]
 ]
 """`(log α, β, k, v)`: α is kept, all where it is `None`; a rate, a key of length 1 and a value."""
-
-
-_product = partial(jnp.matmul, precision=EXACTLY)
 
 
 def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array, "values keys"]:
@@ -32,7 +27,7 @@ def overwritten(state: Float[Array, "values keys"], write: Write) -> Float[Array
     """
     log_alpha, beta, k, v = write
     kept = state if log_alpha is None else jnp.exp(log_alpha) * state
-    return kept + beta * (v - _product(kept, k))[:, None] * k[None]
+    return kept + beta * (v - exact_matmul(kept, k))[:, None] * k[None]
 
 
 def overwritten_states(
@@ -104,4 +99,4 @@ def overwritten_reads(
 def _combined(earlier, later):
     """`S ↦ S A + B` after another such map."""
     (a, b), (later_a, later_b) = earlier, later
-    return _product(a, later_a), _product(b, later_a) + later_b
+    return exact_matmul(a, later_a), exact_matmul(b, later_a) + later_b

@@ -17,6 +17,9 @@ product of matrices in each."""
 LARGEST_TURN = 1024
 """Operations in such a turn: programs are compiled for as long as they are large."""
 
+_chosen = jax.make_user_context()
+"""The platform that what is traced is for, `"cpu"` or `"other"`: `None` where that is open yet."""
+
 
 def check_method(method: str, choices: tuple[str, ...] = METHODS) -> str:
     """The option `method` of a scan, or `ValueError` with those there are.
@@ -70,9 +73,7 @@ def loop_or_tree(
     # A tree needs to know its number of steps, which an export for any leaves open.
     if not all(isinstance(n, int) for x in jax.tree.leaves(arguments) for n in x.shape[:1]):
         return loop(*arguments)
-    # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
-    # one it was traced on, and for several by `jax.export`.
-    return jax.lax.platform_dependent(*arguments, cpu=loop, default=tree)
+    return _by_platform(loop, tree, *arguments)
 
 
 def chunks_or_states(
@@ -99,8 +100,26 @@ def chunks_or_states(
     # Chunks of a number of steps that is not known, as in an export for any, cannot be laid out.
     if method != "auto" or not isinstance(time, int) or time < FEWEST_STEPS:
         return states(*arguments)
-    # In functions of its own, because JAX hashes what it is given here, and a bound method of a
-    # module with tracers has no hash.
+    return _by_platform(chunks, states, *arguments)
+
+
+def _by_platform(on_cpu, elsewhere, *arguments):
+    # What is traced inside of such a choice has its platform: to leave that open again would trace
+    # both sides of every choice in there.
+    if _chosen.value is not None:
+        return (on_cpu if _chosen.value == "cpu" else elsewhere)(*arguments)
+    # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
+    # one it was traced on, and for several by `jax.export`.
     return jax.lax.platform_dependent(
-        *arguments, cpu=lambda *a: chunks(*a), default=lambda *a: states(*a)
+        *arguments, cpu=_traced_for("cpu", on_cpu), default=_traced_for("other", elsewhere)
     )
+
+
+def _traced_for(platform, function):
+    # A function of its own, because JAX hashes what it is given here, and a bound method of a
+    # module with tracers has no hash.
+    def chosen(*arguments):
+        with _chosen(platform):
+            return function(*arguments)
+
+    return chosen

@@ -7,6 +7,10 @@ states inside a chunk: with the decay `D_ts` between two steps of it,
 
 which is attention with a mask. Only the state at the end of a chunk is made, and kept for the
 backward pass, in which a chunk is computed again.
+
+One chunk after another is fast where cores are few. Where thousands of threads wait for work, all
+chunks go side by side, twice: what each does to any state that it may begin with, a linear map;
+then, with these maps combined in a tree, what each reads.
 """
 
 from functools import partial
@@ -17,8 +21,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from scan._checks import check_begin, check_steps
+from scan._platform import check_method, loop_or_tree
 from scan._varying import vary_together
-from scan.associative import match_rank
+from scan.associative import associative, match_rank
 from scan.counts import check_counts
 from scan.precision import EXACTLY, at_least_single
 
@@ -37,6 +42,7 @@ def outer_products(
     begin: Bool[Array, "..."] | None = None,
     *,
     length: int = LENGTH,
+    method: str = "auto",
 ) -> tuple[Float[Array, "*heads keys values"], Float[Array, "time *heads values"]]:
     """Read a memory that decays and that outer products are added to.
 
@@ -60,6 +66,7 @@ def outer_products(
       by default. What is below the logarithm of the smallest number counts as that.
     - `begin`: shape `[time]`; where true, the memory is replaced by zeros before it is written to.
     - `length`: of a chunk; a power of two.
+    - `method`: of the chunks, one after another or side by side: see `scan.loop_or_tree`.
 
     **Returns:**
 
@@ -68,10 +75,10 @@ def outer_products(
 
     **Raises:**
 
-    `ValueError` where there are no steps, shapes do not fit, numbers are complex or all whole, or a
-    length is no power of two; `TypeError` for a `begin` that is not boolean.
+    `ValueError` where there are no steps, shapes do not fit, numbers are complex or all whole, a
+    length is no power of two or a method is unknown; `TypeError` for a `begin` that is not boolean.
     """
-    return _by_heads(queries, keys, values, None, state, log_decay, begin, length)
+    return _by_heads(queries, keys, values, None, state, log_decay, begin, length, method)
 
 
 def delta_rule(
@@ -84,6 +91,7 @@ def delta_rule(
     begin: Bool[Array, "..."] | None = None,
     *,
     length: int = LENGTH,
+    method: str = "auto",
 ) -> tuple[Float[Array, "*heads keys values"], Float[Array, "time *heads values"]]:
     """Read a memory whose answer to a key is moved towards a value.
 
@@ -108,13 +116,14 @@ def delta_rule(
 
     **Raises:**
 
-    `ValueError` where there are no steps, shapes do not fit, numbers are complex or all whole, or a
-    length is no power of two; `TypeError` for a `begin` that is not boolean.
+    `ValueError` where there are no steps, shapes do not fit, numbers are complex or all whole, a
+    length is no power of two or a method is unknown; `TypeError` for a `begin` that is not boolean.
     """
-    return _by_heads(queries, keys, values, rates, state, log_decay, begin, length)
+    return _by_heads(queries, keys, values, rates, state, log_decay, begin, length, method)
 
 
-def _by_heads(q, k, v, rates, state, log_decay, begin, length):
+def _by_heads(q, k, v, rates, state, log_decay, begin, length, method):
+    check_method(method)
     check_counts(1, length=length)
     if length & (length - 1):
         raise ValueError(f"`length` (={length}) must be a power of two.")
@@ -132,7 +141,7 @@ def _by_heads(q, k, v, rates, state, log_decay, begin, length):
     if not state.size:  # no keys, no values or no heads
         return state, jnp.zeros(v.shape, v.dtype)
     q, k, v, rates, log_decay, begin, state = vary_together(q, k, v, rates, log_decay, begin, state)
-    run = partial(_run, length)
+    run = partial(_run, length, method)
     for _ in range(k.ndim - 2):
         run = jax.vmap(run, (1, 1, 1, 1, 1, None, 0), (0, 1))
     return run(q, k, v, rates, log_decay, begin, state)
@@ -166,7 +175,7 @@ def _in_one_dtype(**arrays: Array | None) -> list:
     return [None if x is None else x.astype(dtype) for x in arrays.values()]
 
 
-def _run(length, q, k, v, rates, log_decay, begin, state):
+def _run(length, method, q, k, v, rates, log_decay, begin, state):
     if log_decay is not None:
         numbers = jnp.finfo(_summed_in(log_decay))
         log_decay = jnp.maximum(log_decay, jnp.log(numbers.tiny).astype(log_decay.dtype))
@@ -178,9 +187,42 @@ def _run(length, q, k, v, rates, log_decay, begin, state):
 
     # Steps that are added at the end write nothing, and nothing decays in them.
     chunks = jax.tree.map(cut, (q, k, v, rates, log_decay, begin))
-    # A chunk is computed again in the backward pass: what is kept is the state at its start.
-    state, reads = jax.lax.scan(jax.checkpoint(_chunk, prevent_cse=False), state, chunks)
+    state, reads = loop_or_tree(_one_by_one, _side_by_side, state, chunks, method=method)
     return state, reads.reshape(-1, *reads.shape[2:])[:time]
+
+
+def _one_by_one(state, chunks):
+    # A chunk is computed again in the backward pass: what is kept is the state at its start.
+    return jax.lax.scan(jax.checkpoint(_chunk, prevent_cse=False), state, chunks)
+
+
+def _side_by_side(state, chunks):
+    _, k, v, rates, _, begin = chunks
+    apply = jnp.multiply if rates is None else partial(_product, "...ij,...jv->...iv")
+
+    def combined(earlier, later):
+        """`S ↦ A S + B` after another such map."""
+        (a, b), (later_a, later_b) = earlier, later
+        return apply(later_a, a), apply(later_a, b) + later_b
+
+    # A is diagonal without rates: what a chunk keeps of ones.
+    rows, columns = k.shape[2], v.shape[2]
+    identity = jnp.ones((rows, 1), v.dtype) if rates is None else jnp.eye(rows, dtype=v.dtype)
+
+    @jax.checkpoint
+    @jax.vmap
+    def maps(inputs):
+        q, k, v, *others = inputs
+        both = jnp.concatenate([v, jnp.zeros((len(v), identity.shape[1]), v.dtype)], 1)
+        start = jnp.concatenate([jnp.zeros((rows, columns), v.dtype), identity], 1)
+        end, _ = _chunk(start, (q, k, both, *others))
+        return end[:, columns:], end[:, :columns]
+
+    begins = None if begin is None else jnp.any(begin, 1)
+    _, ends = associative(combined, maps(chunks), begins, initial=(identity, state))
+    starts = jnp.concatenate([state[None], ends[:-1]])
+    _, reads = jax.checkpoint(jax.vmap(_chunk))(starts, chunks)
+    return ends[-1], reads
 
 
 def _chunk(state, inputs):

@@ -11,6 +11,7 @@ import pytest
 import scan
 
 TIME, HEADS, KEYS, VALUES = 11, 4, 2, 3
+both_ways = pytest.mark.parametrize("method", ["sequential", "associative"])
 
 
 def loop(q, k, v, rates, state, log_decay, begin):
@@ -24,10 +25,11 @@ def loop(q, k, v, rates, state, log_decay, begin):
     return jax.lax.scan(step, state, (q, k, v, rates, log_decay, begin))
 
 
-def chunked(q, k, v, rates, state, log_decay, begin, length=4):
+def chunked(q, k, v, rates, state, log_decay, begin, length=4, method="sequential"):
+    how = {"length": length, "method": method}
     if rates is None:
-        return scan.outer_products(q, k, v, state, log_decay, begin, length=length)
-    return scan.delta_rule(q, k, v, rates, state, log_decay, begin, length=length)
+        return scan.outer_products(q, k, v, state, log_decay, begin, **how)
+    return scan.delta_rule(q, k, v, rates, state, log_decay, begin, **how)
 
 
 def problem(decays, delta):
@@ -48,13 +50,14 @@ def with_gradient(run, arguments):
     return jax.jit(jax.value_and_grad(loss, has_aux=True))(arguments[:-1])
 
 
-@pytest.mark.quick_rows(2)
+@pytest.mark.quick_rows(4)
+@both_ways
 @pytest.mark.parametrize(
     ("decays", "delta"), [(1, True), (KEYS, False), (0, False), (1, False), (KEYS, True)]
 )
-def test_values_and_gradients_equal_the_loop(decays, delta):
+def test_values_and_gradients_equal_the_loop(decays, delta, method):
     arguments = problem(decays, delta)
-    (value, out), gradient = with_gradient(chunked, arguments)
+    (value, out), gradient = with_gradient(functools.partial(chunked, method=method), arguments)
     none = arguments[5] is None
     full = list(arguments)
     full[5] = jnp.zeros((TIME, HEADS, 1)) if none else full[5]
@@ -69,8 +72,9 @@ def test_values_and_gradients_equal_the_loop(decays, delta):
 
 
 @pytest.mark.quick_rows(1)
+@both_ways
 @pytest.mark.parametrize(("decays", "delta"), [(1, True), (KEYS, False), (1, False), (KEYS, True)])
-def test_no_gradient_crosses_a_border_inside_a_chunk(decays, delta):
+def test_no_gradient_crosses_a_border_inside_a_chunk(decays, delta, method):
     *floats, begin = problem(decays, delta)
     weights = jnp.asarray(np.random.default_rng(1).normal(size=(TIME, HEADS, VALUES)))
     later = (jnp.arange(TIME) >= 5)[:, None, None]  # where `begin` is
@@ -78,7 +82,7 @@ def test_no_gradient_crosses_a_border_inside_a_chunk(decays, delta):
     @jax.jit
     @jax.grad
     def gradient(floats):
-        end, reads = chunked(*floats, begin)
+        end, reads = chunked(*floats, begin, method=method)
         return jnp.sum(later * weights * jnp.sin(reads)) + jnp.sum(end**2)
 
     *of_steps, of_state, of_decay = gradient(tuple(floats))
@@ -88,11 +92,12 @@ def test_no_gradient_crosses_a_border_inside_a_chunk(decays, delta):
 
 
 @pytest.mark.slow
+@both_ways
 @pytest.mark.parametrize(("steps", "length"), [(3, 16), (1, 16), (5, 1)])
-def test_chunks_of_one_step_are_the_loop_too(steps, length):
+def test_chunks_of_one_step_are_the_loop_too(steps, length, method):
     *arguments, state, _, begin = problem(1, True)
     cut = (*(x[:steps] for x in arguments), state, -jnp.ones((steps, HEADS, 1)), begin[:steps])
-    run = functools.partial(chunked, length=length)
+    run = functools.partial(chunked, length=length, method=method)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11),
         with_gradient(run, cut),
@@ -101,11 +106,12 @@ def test_chunks_of_one_step_are_the_loop_too(steps, length):
 
 
 @pytest.mark.quick_rows(2)
+@both_ways
 @pytest.mark.parametrize("delta", [False, True])
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
-def test_what_is_not_finite_is_seen_until_the_episode_ends(bad, delta):
+def test_what_is_not_finite_is_seen_until_the_episode_ends(bad, delta, method):
     q, k, v, rates, state, decay, begin = problem(1, delta)
-    run = jax.jit(chunked)
+    run = jax.jit(functools.partial(chunked, method=method))
     _, expected = run(q, k, v, rates, state, decay, begin)
     # Where the loop has it too: from step 1 on, until step 5 begins an episode.
     end, reads = run(q, k, v.at[1, 0, 0].set(bad), rates, state, decay, begin)
@@ -121,11 +127,13 @@ def test_what_is_not_finite_is_seen_until_the_episode_ends(bad, delta):
     assert not jnp.isfinite(end[0]).any() and jnp.isfinite(end[1]).all()
 
 
-def test_an_episode_that_overflows_ends_with_it(float32):
+@pytest.mark.quick_rows(1)
+@both_ways
+def test_an_episode_that_overflows_ends_with_it(float32, method):
     rng = np.random.default_rng(0)
     q, k, v = (jnp.asarray(rng.normal(size=(40, 8)), jnp.float32) for _ in range(3))
     begin, rates, empty = jnp.arange(40) == 12, jnp.full(40, 0.1), jnp.zeros((8, 8))
-    run = jax.jit(lambda k: scan.delta_rule(q, k, v, rates, empty, begin=begin))
+    run = jax.jit(lambda k: scan.delta_rule(q, k, v, rates, empty, begin=begin, method=method))
     state, reads = run(k.at[:12].multiply(1000))
     expected_state, expected = run(k)
     assert not jnp.isfinite(reads[11]).any()
@@ -152,6 +160,8 @@ def test_bad_arguments():
     q, k, v, _, state, _, _ = problem(1, False)
     with pytest.raises(ValueError, match=r"`length` \(=3\) must be a power of two"):
         scan.outer_products(q, k, v, state, length=3)
+    with pytest.raises(ValueError, match=r"`method` \(='tree'\) must be one of auto, sequential"):
+        scan.outer_products(q, k, v, state, method="tree")
     with pytest.raises(ValueError, match=r"`keys` .* must have a time axis of at least one step"):
         scan.outer_products(q[:0], k[:0], v[:0], state)
 
@@ -184,8 +194,10 @@ def test_a_strong_decay_hides_none_behind_it_in_half_precision(dtype):
     assert state[0, 0] == 0
 
 
+@pytest.mark.quick_rows(2)
+@both_ways
 @pytest.mark.parametrize("decays", [1, KEYS])
-def test_behind_a_closed_gate_nothing_is_less_exact(decays, float32):
+def test_behind_a_closed_gate_nothing_is_less_exact(decays, float32, method):
     """Of a strong decay, also the one before an episode, no rounding is left in the steps after."""
     rng = np.random.default_rng(0)
     shut = rng.random((64, HEADS, decays)) < 0.2
@@ -194,7 +206,7 @@ def test_behind_a_closed_gate_nothing_is_less_exact(decays, float32):
     q, k, v = (draw(64, HEADS, n) for n in (KEYS, KEYS, VALUES))
     begin = np.arange(64) % 11 == 7
     arguments = q, k, v, None, draw(HEADS, KEYS, VALUES), log_decay, begin
-    found = jax.jit(functools.partial(chunked, length=16))(*arguments)
+    found = jax.jit(functools.partial(chunked, length=16, method=method))(*arguments)
     with jax.enable_x64(True):
         wide = [x if x is None else x.astype(float) for x in arguments[:-1]]
         expected = jax.jit(loop)(*wide, begin)
@@ -202,8 +214,9 @@ def test_behind_a_closed_gate_nothing_is_less_exact(decays, float32):
         assert np.max(np.abs(got - want)) < 1e-6 * np.max(np.abs(want))
 
 
+@both_ways
 @pytest.mark.parametrize("between", ["a begin", "a closed gate"])
-def test_products_that_the_loop_does_not_form_may_overflow(between, float32):
+def test_products_that_the_loop_does_not_form_may_overflow(between, float32, method):
     large = jnp.float32(1e20)
     q, k, v = (jnp.ones((8, 1, 1)) for _ in range(3))
     q, k = q.at[3].set(large), k.at[0].set(large).at[3].set(1 / large)
@@ -217,6 +230,45 @@ def test_products_that_the_loop_does_not_form_may_overflow(between, float32):
         _, reads = run(q, k, v, None, arguments[4], log_decay, begin)
         return jnp.sum(jnp.sin(reads[1:])), reads
 
-    for run in (functools.partial(chunked, length=8), loop):
-        gradient, reads = jax.grad(functools.partial(loss, run), has_aux=True)((q, k, v, gate))
+    # Two chunks, so that there is a map to combine.
+    for run in (functools.partial(chunked, length=4, method=method), loop):
+        found = jax.jit(jax.grad(functools.partial(loss, run), has_aux=True))
+        gradient, reads = found((q, k, v, gate))
         assert all(jnp.isfinite(x).all() for x in (*gradient, reads))
+
+
+def test_a_choice_inside_of_a_choice_has_its_platform():
+    traced = []
+
+    def noted(name):
+        return lambda x: traced.append(name) or x
+
+    def choice(name, x):
+        return scan.loop_or_tree(noted(f"{name}: loop"), noted(f"{name}: tree"), x)
+
+    @jax.jit
+    def nested(x):
+        on_cpu, elsewhere = (functools.partial(choice, name) for name in ("cpu", "other"))
+        return choice("before", scan.loop_or_tree(on_cpu, elsewhere, choice("after", x)))
+
+    x = jnp.ones(TIME)
+    nested.trace(x)
+    ends = {f"{place}: {way}" for place in ("before", "after") for way in ("loop", "tree")}
+    assert set(traced) == ends | {"cpu: loop", "other: tree"}
+
+
+@pytest.mark.slow
+def test_chunks_of_other_platforms_go_side_by_side():
+    """No loop goes through them there, forward or backward."""
+    *floats, begin = problem(1, True)
+
+    @jax.jit
+    @jax.grad
+    def gradient(floats):
+        end, reads = chunked(*floats, begin, method="auto")
+        return jnp.sum(jnp.sin(reads)) + jnp.sum(end**2)
+
+    def loops(platform):
+        return gradient.trace(floats).lower(lowering_platforms=(platform,)).as_text().count("while")
+
+    assert loops("cuda") == 0 < loops("cpu")

@@ -101,12 +101,12 @@ def forms(name: str, options: Options) -> Iterator[tuple[str, Callable, tuple]]:
         memory = eqx.combine(arrays, rest)
         return jax.vmap(lambda x: memory.step(memory.init_state(), x))(x)
 
-    def gradient(form: str, axis: int) -> Callable:
+    def gradient(form: str, axis: int, **how: str) -> Callable:
         def loss(arrays, xs, begin):
             memory = eqx.combine(arrays, rest)
             state = memory.init_state()
             carry = (state, memory.rtrl_init()) if form.startswith("rtrl") else state
-            one = lambda xs, begin: getattr(memory, form)(carry, xs, begin)[1]  # noqa: E731
+            one = lambda xs, begin: getattr(memory, form)(carry, xs, begin, **how)[1]  # noqa: E731
             return jnp.sum(jax.vmap(one, axis, axis)(xs, begin) ** 2)
 
         return jax.value_and_grad(loss)
@@ -114,6 +114,8 @@ def forms(name: str, options: Options) -> Iterator[tuple[str, Callable, tuple]]:
     now = jax.ShapeDtypeStruct(xs.shape[1:], xs.dtype), jax.ShapeDtypeStruct(xs.shape[1:2], bool)
     yield "step", step, (given, now[0])
     yield "scan", gradient("scan", 1), (given, xs, begin)
+    if getattr(memory, "has_chunks", False):
+        yield "scan in chunks", gradient("scan", 1, method="chunks"), (given, xs, begin)
     yield "rtrl_scan", gradient("rtrl_scan", 1), (given, xs, begin)
     yield "rtrl_step", gradient("rtrl_step", 0), (given, *now)
 

@@ -87,8 +87,8 @@ def chunks_or_states(
     - `states`: makes those of all steps.
     - `arguments`: of either: a state, the inputs with a leading time axis, and others.
     - `method`: `"chunks"`; `"auto"`, which takes chunks on a CPU from 32 steps on, and all states
-      on a GPU, where chunks, which go one after another, took ten times as long; any other is one
-      of `states`.
+      on a GPU, where chunks one after another took ten times as long, and side by side were not
+      measured; any other is one of `states`.
 
     **Returns:**
 

@@ -112,9 +112,10 @@ class RTRL(AbstractOnlineGradient):
 
     Parameters move while a rollout is used for several epochs, and sensitivities computed with the
     older ones grow stale. `refresh="never"` keeps them; `"epoch"` recomputes states and
-    sensitivities along the rollout before every epoch after the first. `"published"` does so with
-    the defect of the code of Elelimy et al. (2024), to compare with: carries are then those after
-    the first step of each segment in place of those before it, and the memory sees that step twice.
+    sensitivities along the rollout before every epoch after the first, of which a rollout of one
+    segment has no need. `"published"` does so with the defect of the code of Elelimy et al. (2024),
+    to compare with: carries are then those after the first step of each segment in place of those
+    before it, and the memory sees that step twice.
 
     Online, at every step, `segment` has nothing to say, and `refresh` and `storage` are refused.
     The sensitivity is then made of the parameters of every step so far, which move slowly.
@@ -187,14 +188,17 @@ class RTRL(AbstractOnlineGradient):
         self, network: Any, carry: PyTree, inputs: PyTree, starts: PyTree, epoch: Int[Array, ""]
     ) -> PyTree:
         """Recompute the carries where `refresh` says so; the first epoch's are fresh already."""
-        if not self.refreshes:
+        steps = len(inputs.begin)
+        length = self.segment_length(steps)
+        # A rollout of one segment starts where the one before it ended: nothing in it grows stale.
+        if not self.refreshes or (self.refresh == "epoch" and length == steps):
             return starts
 
         def recomputed(network: Any) -> PyTree:
             fresh = along(self, network, carry, inputs)[1]
             if self.refresh == "epoch":
                 return fresh
-            pieces = to_segments(inputs, self.segment_length(len(inputs.begin)))
+            pieces = to_segments(inputs, length)
             first = jax.tree.map(lambda x: x[:1], pieces)
             shifted = jax.vmap(lambda c, i: self.run(network, c, i)[0], (0, 1))(fresh, first)
             return self.stored(shifted)

@@ -169,6 +169,14 @@ def test_refreshed_carries_are_those_collected_while_parameters_stand(gradient):
         assert differ == (gradient.refresh == "epoch")
 
 
+def test_one_segment_has_nothing_to_refresh():
+    net, whole = network(), RTRL(None, refresh="epoch")
+    begin = start(whole, net)
+    starts = jax.jit(lambda begin: along(whole, net, begin, tape())[1])(begin)
+    jax.tree.map(np.testing.assert_array_equal, starts, begin)
+    assert whole.refreshed(net, begin, tape(), starts, jnp.int32(1)) is starts
+
+
 def test_the_published_refresh_is_one_step_late():
     """With segments of a step, every carry is the one of the next step."""
     net, late = network(), RTRL(1, refresh="published")

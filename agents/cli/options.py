@@ -101,6 +101,7 @@ _GROUPS = {
 }
 
 
+@functools.cache
 def options_of(kind: type[AbstractAgent], preset: str | None = None) -> type:
     """Make the options of an algorithm, as a dataclass for tyro.
 

@@ -6,6 +6,7 @@ or takes the `float32` fixture, which restores JAX's usual 32-bit defaults while
 """
 
 import gc
+import importlib
 import os
 from collections import Counter
 from importlib.metadata import version
@@ -46,6 +47,13 @@ from tests.typed import check_annotations
 
 # Importing the tests makes little that is garbage: see `pytest_collection_finish`.
 gc.disable()
+
+# What the tests import anyway, before jaxtyping's hook would have it compiled once more. Every
+# other worker begins at the end: in a fresh clone they compile for each other, not both the same.
+_PACKAGES = ("equinox", "optax", "flax", "tyro", "rich.progress", "gymnasium", "matplotlib.figure")
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    for package in _PACKAGES[:: -1 if worker[-1] in "13579" else 1]:
+        importlib.import_module(package)
 
 check_annotations(["scan", "rtrl", "zoo", "agents"])  # before anything imports them
 

@@ -13,7 +13,7 @@ from scan.calls import misfit
 from zoo.memory import AbstractMemory, named
 from zoo.parts.checks import check_key, check_sizes, shown
 from zoo.proofs import equalities, promises
-from zoo.proofs.forms import jit, perturbed
+from zoo.proofs.forms import jit, perturbed, states_forms_itself
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.report import Check, ProofError, Report
 from zoo.proofs.resets import resets
@@ -148,7 +148,7 @@ def _equalities(memory: AbstractMemory, seed: int) -> list[Check]:
         problem = draw_problem(moved, seed)
     return [
         *equalities.values(problem),
-        *(equalities.without_flags(problem) if equalities.states_forms_itself(memory) else ()),
+        *(equalities.without_flags(problem) if states_forms_itself(memory) else ()),
         *equalities.bptt(problem),
         *equalities.forward_mode(problem),
         *equalities.constant_carries(problem),

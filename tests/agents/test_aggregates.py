@@ -31,7 +31,7 @@ def test_by_hand():
 
 @pytest.mark.parametrize("runs", [1, 3, 4, 7, 10])
 def test_against_scipy(runs):
-    from scipy import stats  # which takes most of a second, of every worker that collects tests
+    from scipy import stats  # which takes half a second, of every worker that collects tests
 
     scores = np.random.default_rng(runs).normal(size=(runs, 3)).round(1)
     than = np.random.default_rng(1).normal(size=(5, 3)).round(1)

@@ -6,7 +6,6 @@ import re
 import matplotlib.image
 import numpy as np
 import pytest
-import scipy.stats
 from matplotlib.figure import Figure
 
 from agents.cli import main
@@ -97,11 +96,12 @@ def test_the_default_metric_is_the_evaluation_that_all_runs_have(tmp_path):
 
 
 def test_the_band_is_students_confidence_interval():
+    from scipy import stats  # which takes half a second, of every worker that collects tests
+
     values = np.random.default_rng(0).normal(size=(6, 5))
     mean, half = confidence_band(values)
-    low, high = scipy.stats.t.interval(
-        0.95, df=4, loc=values.mean(axis=1), scale=scipy.stats.sem(values, axis=1)
-    )
+    scale = stats.sem(values, axis=1)
+    low, high = stats.t.interval(0.95, df=4, loc=values.mean(axis=1), scale=scale)
     np.testing.assert_allclose(mean - half, low, rtol=1e-12)
     np.testing.assert_allclose(mean + half, high, rtol=1e-12)
 

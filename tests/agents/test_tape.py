@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given
-from scipy import stats
 
 from agents.learning.tape import Tape, sample_episodes, sample_segments
 
@@ -167,6 +166,8 @@ def test_whole_episodes_are_drawn_to_exactly_so_many_steps(ends, others, seed):
 
 def chi_square(counts):
     """How probable counts at least so uneven are if all are equally likely."""
+    from scipy import stats  # which takes half a second, of every worker that collects tests
+
     return stats.chisquare(counts).pvalue
 
 

@@ -39,6 +39,17 @@ class OneStepIsTwice(Alone):
         return state, ys * (1 + (len(xs) == 1))
 
 
+class OneStepIsWithoutAPast(Alone):
+    """A segment of one step has the gradient of that step alone; values are right."""
+
+    def rtrl_scan(self, carry, xs, begin=None):
+        if len(xs) > 1:
+            return super().rtrl_scan(carry, xs, begin)
+        (_, sensitivity), _ = super().rtrl_scan(carry, xs, begin)
+        (state, _), ys = super().rtrl_scan((carry[0], self.rtrl_init()), xs, begin)
+        return (state, sensitivity), ys
+
+
 class OpenToThePast(Alone):
     """A gradient goes into the state that is carried in, for which the sensitivity stands."""
 

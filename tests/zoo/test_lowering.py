@@ -10,7 +10,7 @@ import agents
 import zoo
 from tests.cases import DISTINCT, RULED, for_each
 from tests.zoo import forms
-from zoo.proofs.equalities import states_forms_itself
+from zoo.proofs.forms import states_forms_itself
 
 
 def lowered_for_cuda(function, *arguments):

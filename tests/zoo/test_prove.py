@@ -14,7 +14,7 @@ import zoo
 from tests.zoo import liars, liars_of_forms
 from zoo.__main__ import main
 from zoo.proofs import equalities, promises
-from zoo.proofs.forms import known_options
+from zoo.proofs.forms import known_options, states_forms_itself
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import difference
 from zoo.proofs.report import Check, Report
@@ -121,6 +121,10 @@ LIARS_OF_FORMS = {
         without_flags,
         rf"`\['y'\]`: forms, scan of one step, .*: {BEGINS}",
     ),
+    liars_of_forms.OneStepIsWithoutAPast: (
+        equalities.forward_mode,
+        r"`\['memory'\].*`: RTRL, rtrl_scan, segments of 4, 1 and 4, .*: RTRL has the gradient of",
+    ),
     liars_of_forms.OpenToThePast: (constant_carries, rf"the carry in.*{CONSTANT}"),
     liars_of_forms.OpenToTheFuture: (
         constant_carries,
@@ -146,8 +150,8 @@ def test_a_stepper_owes_no_gradients():
 def test_a_form_that_lies_is_named(kind):
     check, message = LIARS_OF_FORMS[kind]
     problem = draw_problem(kind(3, 4, key=KEY))
-    if check is without_flags:
-        assert equalities.states_forms_itself(problem.memory)
+    if check in (without_flags, equalities.forward_mode):
+        assert states_forms_itself(problem.memory)
     found = [each for each in check(problem) if not each.passed]
     assert found and re.search(message, found[0].sentence())
 

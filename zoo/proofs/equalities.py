@@ -1,6 +1,5 @@
 """All forms of a memory against the plain loop, in values and gradients."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +11,10 @@ import numpy as np
 import rtrl
 from rtrl.dense import from_real_vector
 from zoo.cell import AbstractCell
-from zoo.memory import AbstractMemory
 from zoo.proofs.forms import (
     LOOP,
     LOOP_OF_RULES,
-    RTRL_FORMS,
+    RTRL_STEP,
     TIME,
     Form,
     Problem,
@@ -25,6 +23,7 @@ from zoo.proofs.forms import (
     in_segments,
     jit,
     perturbed,
+    rtrl_forms_of,
 )
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import along, difference, total
@@ -67,22 +66,6 @@ def values(problem: Problem) -> list[Check]:
     return [kept_dtypes(problem.xs.dtype, changes), *out]
 
 
-_OF_FORMS = (
-    "step", "scan", "rtrl_step", "rtrl_scan",
-    "states", "segment_states", "surrogate_states", "scan_in_chunks",
-)  # fmt: skip
-_OURS = re.compile(r"rtrl\.segment|zoo\.(memory|cell|kinds\..*)")
-
-
-def states_forms_itself(memory: AbstractMemory) -> bool:
-    """Whether a form is not all the kind's own, of which the library's tests look at every one."""
-    definers = (
-        next((c for c in type(memory).__mro__ if name in vars(c)), AbstractMemory)
-        for name in _OF_FORMS
-    )
-    return not all(_OURS.fullmatch(definer.__module__) for definer in definers)
-
-
 @jit
 def _without_flags(memory, carry, xs):
     one = memory.scan(carry[0], xs[:1])
@@ -98,7 +81,7 @@ def _without_flags(memory, carry, xs):
 def without_flags(problem: Problem) -> list[Check]:
     """The values of forms that are told of no episode border, for the first sequence."""
     problem = replace(problem, begin=np.zeros_like(problem.begin))
-    plain, rolled = problem.outcome(LOOP), problem.outcome(RTRL_FORMS["rtrl_step"])
+    plain, rolled = problem.outcome(LOOP), problem.outcome(RTRL_STEP)
     given = problem.carry, problem.xs, (plain.end, plain.ys), (rolled.end, rolled.sensitivity)
     carry, xs, wanted, (end, sensitivity) = jax.tree.map(lambda leaf: leaf[0], given)
     one, first, steps, segments = _without_flags(problem.memory, carry, xs)
@@ -144,11 +127,11 @@ def forward_mode(problem: Problem) -> list[Check]:
     # Early outputs count for nothing, so that credit has to cross several segments.
     # Late ones count for nothing, so that the first segment is left, in which all is exact.
     time, out, ends = np.arange(TIME)[None, :, None], [], []
-    promise = _promise(problem.memory)
+    promise, forms = _promise(problem.memory), rtrl_forms_of(problem.memory)
     for counted in (time >= 0, time >= 4, time < 4):
         each = replace(problem, weights=problem.weights * counted)
         exact = each.outcome(LOOP)
-        for name, form in RTRL_FORMS.items():
+        for name, form in forms.items():
             got, promised = each.outcome(form), each.outcome(promise, form.cuts)
             approximate = difference(promised.memory, exact.memory)[0] > 1e-9
             expected = {
@@ -167,7 +150,7 @@ def forward_mode(problem: Problem) -> list[Check]:
             out.append(_check("RTRL", f"{name}, against {against}", found, expected, rule))
             ends.append(got.sensitivity)
     if not is_random(ends[0]):
-        others = ends[1 : len(RTRL_FORMS)]
+        others = ends[1 : len(forms)]
         worst = max((difference(end, ends[0]) for end in others), default=(0.0, ""))
         rule = "the sensitivity at the end does not depend on the segmentation"
         out.append(Check("RTRL", "sensitivities of all segmentations", *worst, rule=rule))
@@ -181,7 +164,7 @@ def forward_mode(problem: Problem) -> list[Check]:
 def constant_carries(problem: Problem) -> list[Check]:
     """Whether a gradient flows into a carry of the forms with sensitivities, or out of one."""
     worst = (0.0, "")
-    for name, form in RTRL_FORMS.items():
+    for name, form in rtrl_forms_of(problem.memory).items():
         got = problem.outcome(form)
         other = replace(problem, on_state=0.7).outcome(form)
         incoming = difference(got.state, jax.tree.map(np.zeros_like, got.state))
@@ -284,5 +267,5 @@ def _moved_on(problem: Problem, seed: int) -> tuple[float, str]:
     in_units = lambda tree: jax.tree.map(lambda g: g / _LARGE**2, tree)  # noqa: E731
     return max(
         difference(in_units(one.outcome(form).memory), in_units(expected))
-        for form in RTRL_FORMS.values()
+        for form in rtrl_forms_of(problem.memory).values()
     )

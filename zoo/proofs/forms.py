@@ -1,6 +1,7 @@
 """The forms of a memory, and one program that takes values and gradients of any of them."""
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -58,9 +59,10 @@ def _scan_in_chunks(memory, carry, xs, begin, cuts):
     return (end, ()), ys
 
 
-def _rtrl_steps(memory, carry, xs, begin, cuts):
-    """Loop over `rtrl_step`."""
-    return jax.lax.scan(lambda c, inputs: memory.rtrl_step(c, *inputs), carry, (xs, begin))
+def _rtrl_step(memory, carry, xs, begin, cuts):
+    """Take one step: no gradient comes back from the next, so that none goes through a loop."""
+    carry, y = memory.rtrl_step(carry, xs[0], begin[0])
+    return carry, y[None]
 
 
 def _rtrl_scan(memory, carry, xs, begin, cuts):
@@ -79,49 +81,79 @@ def _stepper(memory, carry, xs, begin, cuts):
 class Form:
     """A way to run a memory over a sequence, in one or several parts.
 
-    - `function`: what each part is given to. It is traced and compiled once for each length.
-    - `parts`: their lengths.
+    - `parts`: what each part is given to, and its length. A pair is traced and compiled once.
     - `cuts`: where segments start, whose gradients end there; none but for RTRL.
     """
 
-    function: Function
-    parts: tuple[int, ...] = (TIME,)
+    parts: tuple[tuple[Function, int], ...]
     cuts: tuple[int, ...] = ()
 
     def slices(self) -> list[slice]:
         """The parts' places in time."""
-        ends = np.cumsum([0, *self.parts])
+        ends = np.cumsum([0, *(length for _, length in self.parts)])
         return [slice(*ends[i : i + 2]) for i in range(len(self.parts))]
 
 
+def _whole(function: Function) -> Form:
+    return Form(((function, TIME),))
+
+
+def _segments(*parts: tuple[Function, int]) -> Form:
+    return Form(parts, tuple(int(n) for n in np.cumsum([0, *(n for _, n in parts[:-1])])))
+
+
 def in_segments(*lengths: int) -> Form:
-    """Take `rtrl_scan` in segments of these lengths."""
-    return Form(_rtrl_scan, lengths, tuple(int(n) for n in np.cumsum([0, *lengths[:-1]])))
+    """Take segments of these lengths: by `rtrl_scan`, but single steps by `rtrl_step`."""
+    return _segments(*((_rtrl_step if n == 1 else _rtrl_scan, n) for n in lengths))
 
 
-LOOP, LOOP_OF_RULES = Form(_loop), Form(_loop_of_rules)
+LOOP, LOOP_OF_RULES = _whole(_loop), _whole(_loop_of_rules)
 # The gradient of `scan`'s end state, and in the state carried in, says what its parts would.
-FORMS = {"step": Form(_steps), "scan": Form(_scan)}
-STEPPER = Form(_stepper, (3, 3, 3))
-# Segments of both lengths with a past to reach and a future to be reached from. A segment of all
+FORMS = {"step": _whole(_steps), "scan": _whole(_scan)}
+STEPPER = Form(((_stepper, 3),) * 3)
+RTRL_STEP = in_segments(*(1,) * TIME)
+# Segments of both forms with a past to reach and a future to be reached from. A segment of all
 # steps would show no more: a first segment is one without a past.
 RTRL_FORMS = {
-    "rtrl_step": Form(_rtrl_steps, cuts=tuple(range(TIME))),
-    "rtrl_scan, segments of 4, 1 and 4": in_segments(4, 1, 4),
-    "rtrl_scan, segments of 1, 4 and 4": in_segments(1, 4, 4),
+    "rtrl_step": RTRL_STEP,
+    "rtrl_scan of 4 steps, rtrl_step, rtrl_scan of 4": in_segments(4, 1, 4),
+    "rtrl_step, rtrl_scan of 4 steps and of 4": in_segments(1, 4, 4),
 }
+# Of the library's own forms the step is a segment of one.
+_SCANS_OF_ONE = {
+    "rtrl_scan, segments of 4, 1 and 4": _segments(*((_rtrl_scan, n) for n in (4, 1, 4)))
+}
+_NAMES = (
+    "step", "scan", "rtrl_step", "rtrl_scan",
+    "states", "segment_states", "surrogate_states", "scan_in_chunks",
+)  # fmt: skip
+_OURS = re.compile(r"rtrl\.segment|zoo\.(memory|cell|kinds\..*)")
+
+
+def states_forms_itself(memory: AbstractMemory) -> bool:
+    """Whether a form is not all the kind's own, of which the library's tests look at every one."""
+    definers = (
+        next((c for c in type(memory).__mro__ if name in vars(c)), AbstractMemory)
+        for name in _NAMES
+    )
+    return not all(_OURS.fullmatch(definer.__module__) for definer in definers)
 
 
 def forms_of(memory: AbstractMemory) -> dict[str, Form]:
     """Name the forms without a sensitivity that a memory has."""
     has_chunks = getattr(memory, "has_chunks", False)
-    return FORMS | ({"scan in chunks": Form(_scan_in_chunks)} if has_chunks else {})
+    return FORMS | ({"scan in chunks": _whole(_scan_in_chunks)} if has_chunks else {})
+
+
+def rtrl_forms_of(memory: AbstractMemory) -> dict[str, Form]:
+    """Name the forms with a sensitivity."""
+    return RTRL_FORMS | (_SCANS_OF_ONE if states_forms_itself(memory) else {})
 
 
 def all_forms(memory: AbstractMemory) -> dict[str, Form]:
     """Name all forms that a memory has."""
     kept = {} if isinstance(memory.stepper(), PlainStepper) else {"stepper": STEPPER}
-    return {**forms_of(memory), **kept, **RTRL_FORMS}
+    return {**forms_of(memory), **kept, **rtrl_forms_of(memory)}
 
 
 class Outcome(NamedTuple):
@@ -161,6 +193,7 @@ class Problem:
         - `cuts`: those that the loop is to know.
         """
         at, parts = np.isin(np.arange(TIME), cuts), form.slices()
+        functions = [function for function, _ in form.parts]
         carries = [self.carry if form.cuts else (self.carry[0], ())]
         zeros = jax.tree.map(np.zeros_like, _floats(carries[0])) if len(parts) > 1 else None
         outs, pulled = [], []
@@ -168,7 +201,7 @@ class Problem:
         def run(i, later):
             part, on_state = parts[i], np.asarray(self.on_state if i + 1 == len(parts) else 0.0)
             given = (self.xs[:, part], self.begin[:, part], self.weights[:, part], at[part])
-            return _part(form.function, self.memory, carries[i], *given, on_state, later)
+            return _part(functions[i], self.memory, carries[i], *given, on_state, later)
 
         for i in range(len(parts)):
             (end, ys), gradient = run(i, zeros)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from zoo.proofs.equalities import is_random
-from zoo.proofs.forms import RTRL_FORMS, STEPPER, TIME, Problem, all_forms
+from zoo.proofs.forms import RTRL_STEP, STEPPER, TIME, Problem, all_forms
 from zoo.proofs.losses import difference
 from zoo.proofs.report import Check
 
@@ -51,7 +51,7 @@ def resets(problem: Problem) -> list[Check]:
         keep(survives, name, rest(after_nan), rest(expected))
         if form is STEPPER:  # which is for acting: it owes no gradient
             continue
-        if not random or form is not RTRL_FORMS["rtrl_step"]:
+        if not random or form is not RTRL_STEP:
             keep(fresh, name, other.memory, expected.memory)
         crossed = (expected.xs[:, :first], expected.state)
         keep(crossing, name, crossed, jax.tree.map(np.zeros_like, crossed))

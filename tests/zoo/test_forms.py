@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 
 import zoo
-from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULES, for_each
+from tests.cases import CELLS, DISTINCT, FEWER, KINDS, RULED, RULES, for_each
 from tests.zoo import forms
 from tests.zoo.forms import assert_close
 from zoo.proofs import equalities
-from zoo.proofs.forms import BATCH, LOOP, SEGMENTS, TIME, in_segments, perturbed
+from zoo.proofs.forms import BATCH, LOOP, SEGMENTS, TIME, in_scans, in_segments, perturbed
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import along
 
@@ -41,12 +41,12 @@ def test_every_promise_is_kept(case, capsys):
 def test_segments(case, seed, begin, lengths):
     """Any segmentation: states and outputs of the loop, gradients of BPTT, nothing crosses.
 
-    In the programs of the proof.
+    In the programs of the proof; of kinds of recurrences also `rtrl_scan` of a single step.
     """
     problem = replace(draw_problem(perturbed(forms.built(case)[0], seed), seed), begin=begin)
     # So that early parameters are reached from later segments only.
     problem = replace(problem, weights=problem.weights * (np.arange(TIME) >= seed % 5)[:, None])
-    form = in_segments(*lengths)
+    form = in_scans(*lengths) if case in RULED else in_segments(*lengths)
     got, exact, truncated = (
         problem.outcome(f, c) for f, c in ((form, ()), (LOOP, ()), (LOOP, form.cuts))
     )

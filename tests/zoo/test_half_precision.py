@@ -91,10 +91,8 @@ def _outputs(cell):
 
 
 @eqx.filter_jit
-def mixed(kind):
+def mixed(kind, gru):
     """A GRU in bfloat16 beside what is in float32."""
-    half = lambda p: p.astype(jnp.bfloat16) if eqx.is_inexact_array(p) else p  # noqa: E731
-    gru = jax.tree.map(half, zoo.get("gru", hidden=2, inputs=3))
     if kind == "fronted":
         return zoo.Fronted(eqx.nn.Linear(3, 3, key=jax.random.key(1)), gru, inputs=3)
     blocks = [gru, zoo.get("lru", hidden=2, inputs=3)]
@@ -110,7 +108,7 @@ def all_forms(memory, carry, xs):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fronted", "exact stack"])
 def test_a_cell_is_given_its_own_precision(kind, float32):
-    memory = mixed(kind)
+    memory = mixed(kind, in_bfloat16("gru"))
     xs = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     carry = memory.init_state(), memory.rtrl_init()
     (_, expected), (stepped, _), ((state, _), found), ((by_rtrl, _), _) = all_forms(

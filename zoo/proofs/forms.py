@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -98,13 +98,16 @@ def _whole(function: Function) -> Form:
     return Form(((function, TIME),))
 
 
-def _segments(*parts: tuple[Function, int]) -> Form:
-    return Form(parts, tuple(int(n) for n in np.cumsum([0, *(n for _, n in parts[:-1])])))
+def in_scans(*lengths: int) -> Form:
+    """Take `rtrl_scan` in segments of these lengths."""
+    cuts = tuple(int(n) for n in np.cumsum([0, *lengths[:-1]]))
+    return Form(tuple((_rtrl_scan, n) for n in lengths), cuts)
 
 
 def in_segments(*lengths: int) -> Form:
     """Take segments of these lengths: by `rtrl_scan`, but single steps by `rtrl_step`."""
-    return _segments(*((_rtrl_step if n == 1 else _rtrl_scan, n) for n in lengths))
+    form = in_scans(*lengths)
+    return replace(form, parts=tuple((_rtrl_step, 1) if n == 1 else (f, n) for f, n in form.parts))
 
 
 LOOP, LOOP_OF_RULES = _whole(_loop), _whole(_loop_of_rules)
@@ -120,9 +123,7 @@ RTRL_FORMS = {
     "rtrl_step, rtrl_scan of 4 steps and of 4": in_segments(1, 4, 4),
 }
 # Of the library's own forms the step is a segment of one.
-_SCANS_OF_ONE = {
-    "rtrl_scan, segments of 4, 1 and 4": _segments(*((_rtrl_scan, n) for n in (4, 1, 4)))
-}
+_SCANS_OF_ONE = {"rtrl_scan, segments of 4, 1 and 4": in_scans(4, 1, 4)}
 _NAMES = (
     "step", "scan", "rtrl_step", "rtrl_scan",
     "states", "segment_states", "surrogate_states", "scan_in_chunks",

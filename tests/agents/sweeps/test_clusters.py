@@ -74,7 +74,9 @@ def test_ray_trains_and_goes_on_where_a_worker_or_the_sweep_has_ended(tmp_path, 
         begun.send_signal(signal.SIGINT)
         assert "the others keep what they have" in said(begun, 130)
         until(lambda: not set(trainings(tmp_path)))
-    told = said(sweep(*words, "--workers", "2", **RAY), 0)
+    begun = sweep(*words, "--workers", "2", **RAY)
+    until(lambda: len(set(trainings(tmp_path))) == 2)  # at once
+    told = said(begun, 0)
     assert "2 of 2  epsilon=0." in told
     assert same(tmp_path / "runs" / "epsilon=0.1", alone)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from scan.calls import misfit
 from zoo.memory import AbstractMemory, named
 from zoo.parts.checks import check_key, check_sizes, shown
-from zoo.proofs import equalities, promises
+from zoo.proofs import dtypes, equalities, promises
 from zoo.proofs.forms import jit, perturbed, states_forms_itself
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.report import Check, ProofError, Report
@@ -120,17 +120,16 @@ def _checks(memory: AbstractMemory, draws: int) -> list[Check]:
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
             out.append(Check(invariant, "could not be run", None, rule=said))
 
-    wide = promises.cast(memory, jnp.float64)
+    wide = dtypes.cast(memory, jnp.float64)
     run("shapes", promises.shapes, wide)
     if out:
         return out
     run("constants", promises.constants, wide)
     run("structure", promises.structure, wide)
     with jax.enable_x64(False):
-        for dtype in (jnp.float32, jnp.bfloat16):
-            run("dtypes", promises.dtypes, memory, dtype)
-        run("dtypes", promises.in_half_precision, memory)
-    run("dtypes", promises.clocks, wide)
+        run("dtypes", dtypes.carried, memory)
+        run("dtypes", dtypes.in_half_precision, memory)
+    run("dtypes", dtypes.clocks, wide)
     equal: dict[tuple[str, str], Check] = {}
     before = len(out)
     for seed in range(draws):

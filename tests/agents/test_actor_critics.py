@@ -86,6 +86,12 @@ def drawn(agent):
     return eqx.tree_at(where, state.learner, networks), dataclasses.replace(sample, rows=rows)
 
 
+@cache
+def learning(agent):
+    """An update `(learner, sample, key)`, one program for all tests of an agent."""
+    return jax.jit(agent._learned)
+
+
 @eqx.filter_jit
 def along(network, rows):
     """The outputs of a network that steps along a sample's rows, from the zero state."""
@@ -155,12 +161,10 @@ def test_sacs_actor_and_temperature():
     np.testing.assert_allclose(metrics["entropy"], -np.asarray(log_prob)[mask].mean(), rtol=1e-9)
 
     # A policy with too much entropy has its temperature lowered, one with too little raised.
-    moves = {}
-    for target_entropy in (-9.0, 9.0):
-        other = dataclasses.replace(sac, target_entropy=target_entropy)
-        after, _ = jax.jit(other._learned)(learner, sample, key)
-        moves[target_entropy] = float(after.log_temperature - learner.log_temperature)
-    assert moves[-9.0] < 0 < moves[9.0]
+    assert sac._entropy < metrics["entropy"] < 9
+    for agent, sign in ((sac, -1), (dataclasses.replace(sac, target_entropy=9.0), 1)):
+        after, _ = learning(agent)(learner, sample, key)
+        assert sign * (after.log_temperature - learner.log_temperature) > 0
     assert float(small(agents.SAC)._entropy) == pytest.approx(np.log(2) - 1)
 
 
@@ -189,7 +193,7 @@ def test_td3_learns_towards_the_smoothed_value_of_the_next_step():
 def test_td3_moves_the_actor_and_the_targets_every_other_update():
     td3 = small(agents.TD3)
     learner, sample = drawn(td3)
-    learn = jax.jit(td3._learned)
+    learn = learning(td3)
     first, _ = learn(learner, sample, jax.random.key(0))
     second, _ = learn(first, sample, jax.random.key(1))
     same = lambda a, b: eqx.tree_equal(a, b)  # noqa: E731
@@ -207,10 +211,11 @@ def test_seeds_of_td3_side_by_side_learn_as_each_alone():
     learner, sample = drawn(td3)
     behind = eqx.tree_at(lambda one: one.updates, learner, learner.updates + 1)
     pair = jax.tree.map(lambda *leaves: jnp.stack(leaves), learner, behind)
-    learn = lambda one: td3._learned(one, sample, jax.random.key(0))[0]  # noqa: E731
-    together = jax.jit(jax.vmap(learn))(pair)
+    key = jax.random.key(0)
+    together, _ = jax.jit(jax.vmap(td3._learned, (0, None, None)))(pair, sample, key)
     for place, one in enumerate((learner, behind)):
-        alone, found = jax.jit(learn)(one), jax.tree.map(lambda x, i=place: x[i], together)
+        alone, _ = learning(td3)(one, sample, key)
+        found = jax.tree.map(lambda x, i=place: x[i], together)
         for a, b in zip(*map(jax.tree.leaves, (found, alone)), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
@@ -232,7 +237,7 @@ def test_the_critics_move_by_their_own_loss_alone(kind):
         updates, _ = optimizer.update(gradient, optimizer.init(learner.critic))
         return optax.apply_updates(learner.critic, updates)
 
-    found = jax.jit(agent._learned)(learner, sample, key)[0].critic
+    found = learning(agent)(learner, sample, key)[0].critic
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(step(learner)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 

@@ -16,7 +16,7 @@ from tests.cases import CELLS, slow_but
 from tests.zoo import forms
 from tests.zoo.examples import Network
 from tests.zoo.forms import TIME, assert_close
-from zoo.proofs.promises import cast
+from zoo.proofs.dtypes import cast
 
 STACK = next(case for case in CELLS if case.name == "stack")
 RTU = next(case for case in CELLS if case.name == "rtu")

@@ -10,7 +10,7 @@ import scan
 import zoo
 from tests.cases import slow_but
 from tests.zoo import forms
-from zoo.proofs.promises import cast
+from zoo.proofs.dtypes import cast
 
 TIME = 64
 

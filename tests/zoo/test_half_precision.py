@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.proofs import promises
+from zoo.proofs import dtypes
 
 LONG = 600
 
 
 def in_bfloat16(name):
-    return promises.cast(zoo.get(name, hidden=4, inputs=3), jnp.bfloat16)
+    return dtypes.cast(zoo.get(name, hidden=4, inputs=3), jnp.bfloat16)
 
 
 @pytest.mark.quick_rows(1)
@@ -59,7 +59,7 @@ def test_gradients_in_bfloat16(name, float32):
     cell = zoo.get(name, hidden=4, inputs=3, **options)
     gradient = eqx.filter_jit(
         eqx.filter_grad(lambda cell: jnp.sum(_outputs(cell).astype(jnp.float32) ** 2))
-    )(promises.cast(cell, jnp.bfloat16))
+    )(dtypes.cast(cell, jnp.bfloat16))
     for leaf in jax.tree.leaves(gradient):
         assert leaf.dtype == jnp.bfloat16 and bool(jnp.all(jnp.isfinite(leaf)))
 
@@ -74,7 +74,7 @@ def test_gradients_in_bfloat16(name, float32):
 )
 def test_gradients_in_float16(name, float32):
     """Of what is normalized."""
-    cell = promises.cast(zoo.get(name, hidden=4, inputs=3), jnp.float16)
+    cell = dtypes.cast(zoo.get(name, hidden=4, inputs=3), jnp.float16)
     xs = jax.random.normal(jax.random.key(0), (50, 3), jnp.float16)
 
     @eqx.filter_jit

@@ -10,7 +10,7 @@ import pytest
 import rtrl
 import zoo
 from tests.cases import slow_but
-from zoo.proofs.promises import cast
+from zoo.proofs.dtypes import cast
 
 KEY = jax.random.key(0)
 MEMORIES = {

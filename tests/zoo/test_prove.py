@@ -13,7 +13,7 @@ import rtrl
 import zoo
 from tests.zoo import liars, liars_of_forms
 from zoo.__main__ import main
-from zoo.proofs import equalities, promises
+from zoo.proofs import dtypes, equalities, promises
 from zoo.proofs.forms import known_options, states_forms_itself
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import difference
@@ -180,7 +180,7 @@ def test_what_makes_no_sense_is_all_that_is_told(kind, message):
 def test_a_neutral_element_that_absorbs_is_named():
     cell = liars.Absorbing(3, 4, key=KEY)
     with jax.enable_x64(True):
-        neutral, associative = promises._monoid("", promises.cast(cell, jnp.float64))
+        neutral, associative = promises._monoid("", dtypes.cast(cell, jnp.float64))
     assert not neutral.passed and neutral.number == 1 and associative.passed
     assert "`combine` of `init_state()` and an element is the element" in neutral.rule
 
@@ -246,8 +246,9 @@ def test_only_a_refusal_in_words_is_one(message, refused, float32):
                 raise ValueError(message)
             return super().update(state, x)
 
-    (check,) = promises.dtypes(Refusing(3, 4, key=KEY), jnp.bfloat16)
-    assert check.passed == refused and (refused or message in check.rule)
+    wide, narrow = dtypes.carried(Refusing(3, 4, key=KEY))
+    assert narrow.passed == refused and (refused or message in narrow.rule)
+    assert wide.passed and wide.what == "float32: forms that change a dtype"
 
 
 def test_an_array_without_a_dtype_of_its_own_is_said_to_be_one(float32):
@@ -255,7 +256,7 @@ def test_an_array_without_a_dtype_of_its_own_is_said_to_be_one(float32):
         def init_state(self):
             return jnp.full(self.hidden, -1.0)
 
-    (check,) = promises.dtypes(FromNumber(3, 4, key=KEY), jnp.float32)
+    check, _ = dtypes.carried(FromNumber(3, 4, key=KEY))
     assert not check.passed and "(weakly typed)" in check.where
     assert "an array has no dtype of its own: give it one" in check.rule
 
@@ -301,7 +302,7 @@ class Counting(Dropping):
 
 @pytest.mark.parametrize(("kind", "found"), [(Dropping, 0), (Counting, 1)])
 def test_what_moves_by_itself_counts_only_where_by_as_much_at_every_step(kind, found):
-    (check,) = promises.clocks(kind(3, 4, key=KEY))
+    (check,) = dtypes.clocks(kind(3, 4, key=KEY))
     assert check.number == found and check.passed == (found == 0)
     assert check.where == ("state['ones']" if found else "")
 
@@ -342,7 +343,7 @@ def test_zeros_are_not_near_a_scan_in_float32(float32):
             return y / y if y.dtype == jnp.bfloat16 else y
 
     def passed(kind):
-        return [check.passed for check in promises.in_half_precision(kind(3, 4, key=KEY))]
+        return [check.passed for check in dtypes.in_half_precision(kind(3, 4, key=KEY))]
 
     assert passed(zoo.MinGRU) == [True, True]
     assert not passed(Silent)[1]  # of all leaves the one half is right
@@ -353,15 +354,14 @@ def test_zeros_are_not_near_a_scan_in_float32(float32):
 def test_a_single_number_may_be_near_zero_in_half_precision():
     cell = zoo.Elman(1, 1, key=KEY)
     with jax.enable_x64(False):
-        assert all(check.passed for check in promises.in_half_precision(cell))
+        assert all(check.passed for check in dtypes.in_half_precision(cell))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", [2, 4, 5])
 def test_a_dnc_in_half_precision_may_take_its_slots_in_another_order(hidden, float32):
     assert all(
-        check.passed
-        for check in promises.in_half_precision(zoo.get("dnc", hidden=hidden, inputs=3))
+        check.passed for check in dtypes.in_half_precision(zoo.get("dnc", hidden=hidden, inputs=3))
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import rtrl
 from rtrl.dense import from_real_vector
 from zoo.cell import AbstractCell
+from zoo.proofs.dtypes import changed, kept
 from zoo.proofs.forms import (
     LOOP,
     LOOP_OF_RULES,
@@ -27,8 +28,8 @@ from zoo.proofs.forms import (
 )
 from zoo.proofs.forms import problem as draw_problem
 from zoo.proofs.losses import along, difference, total
-from zoo.proofs.promises import cells, changed, kept_dtypes
 from zoo.proofs.report import Check
+from zoo.stack import cells
 
 _SAMPLES = 400
 _LARGE = 1e20  # beside its square a segment's own part is less than a unit of rounding
@@ -63,7 +64,7 @@ def values(problem: Problem) -> list[Check]:
         start = problem.carry if form.cuts else (problem.carry[0], ())
         change = changed(start, (got.end, got.sensitivity))
         changes += [f"{name}, {change}"] if change else []
-    return [kept_dtypes(problem.xs.dtype, changes), *out]
+    return [kept(problem.xs.dtype, changes), *out]
 
 
 @jit

@@ -143,6 +143,8 @@ class PPO(AbstractAgent):
         if self.epochs == 1:
             warn_unused(self, "`epochs=1`", "targets")
             warn_unused(self.gradient, "`epochs=1`", "refresh")
+        if not (self.encoder_size or self.head_size):
+            warn_unused(self, "`encoder_size=0` and `head_size=0`", "activation")
         check_vectors(self.spaces[1], self.env_name)
         segments = self.num_envs * self.rollout_length // self._segment
         check_minibatches(self.minibatches, segments)

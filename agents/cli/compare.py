@@ -26,8 +26,8 @@ class Compare(Command):
     smoothing: Count = 1
     """Average over so many points of each seed."""
     statistic: Literal["mean", "median", "iqm"] = "mean"
-    """Of the seeds: the mean with its interval by Student's t; the median or the interquartile mean
-    with a bootstrap interval."""
+    """Of the seeds, in the table and for the gain: the mean with its interval by Student's t; the
+    median or the interquartile mean with a bootstrap interval. The figure has means."""
     labels: tuple[str, ...] = ()
     """Names of the runs in the figure; their folders' by default."""
     title: str | None = None

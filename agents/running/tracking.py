@@ -16,6 +16,7 @@ from agents.running.folder import RUN_ID, TRACKED
 from zoo.parts.checks import shown
 
 Tracker = Literal["wandb", "trackio"]
+PROJECT = "trace-zoo"
 
 
 class Tracking:
@@ -26,7 +27,8 @@ class Tracking:
     **Arguments:**
 
     - `tracker`: the name of its package, which is imported now; `None` tracks nothing.
-    - `project`: what the run belongs to there.
+    - `project`: what the run belongs to there; of another name than the usual one it warns where
+      nothing is tracked.
 
     **Raises:**
 
@@ -34,6 +36,9 @@ class Tracking:
     """
 
     def __init__(self, tracker: Tracker | None, project: str):
+        if tracker is None and project != PROJECT:
+            told = f"`track_project` (={project!r}) has no effect without `track`."
+            warnings.warn(told, stacklevel=2)
         self._tracker, self._project = tracker, project
         self._package = None if tracker is None else _package(tracker)
         self._run: _AbstractRun | None = None

@@ -24,7 +24,7 @@ from agents.running.programs import Programs
 from agents.running.progress import Show, say
 from agents.running.saving import Checkpoints, saver
 from agents.running.scalars import read_scalars
-from agents.running.tracking import Tracker, Tracking
+from agents.running.tracking import PROJECT, Tracker, Tracking
 from zoo.annotations import Count, Seed, Size, checked
 
 _MOST_LOGGED = 10_000  # iterations of a run, where nothing else is asked for
@@ -71,7 +71,7 @@ def train(
     devices: Devices | None = None,
     progress: Show = True,
     track: Tracker | None = None,
-    track_project: str = "trace-zoo",
+    track_project: str = PROJECT,
 ) -> TrainResult:
     """Train several seeds at once and leave a folder with everything about it.
 

@@ -140,6 +140,12 @@ def test_what_one_pass_has_no_use_for_is_told(options, told):
         small(Tape(100, 100), epochs=1, **options)
 
 
+def test_an_activation_of_no_layer_is_told():
+    told = r"`activation` \(='tanh'\) has no effect with `encoder_size=0` and `head_size=0`"
+    with pytest.warns(UserWarning, match=told):
+        small(activation="tanh", encoder_size=0, head_size=0)
+
+
 @functools.cache
 def after_one_epoch():
     """The network after the first epoch, before anything is refreshed, and its value loss."""

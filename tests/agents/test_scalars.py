@@ -297,6 +297,12 @@ def test_a_tracker_that_is_not_installed_is_named_with_its_extra(name, monkeypat
         Tracking(name, "memories")
 
 
+def test_a_project_without_a_tracker_is_told():
+    told = r"`track_project` \(='memories'\) has no effect without `track`"
+    with pytest.warns(UserWarning, match=told):
+        Tracking(None, "memories")
+
+
 def report(show, *, terminal, total=40, start=0, scores=None):
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=120, color_system=None)

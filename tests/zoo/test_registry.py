@@ -159,6 +159,9 @@ def test_build_is_deterministic():
         ("rtu", {"nonlinear": "no"}, r"`nonlinear` \(='no'\) of 'rtu' must be True or False\."),
         ("rtu", {"activation": 3}, r"`activation` \(=3\) of 'rtu' must be a string or None\."),
         ("lru", {"r_max": "1"}, r"`r_max` \(='1'\) of 'lru' must be a number\."),
+        ("ffm", {"durations": (5, 2)}, r"`durations` \(=\(5.0, 2.0\)\) must be two positive"),
+        ("ffm", {"durations": (2, 5), "decay": False}, "`durations` .* be None with `decay=False`"),
+        ("ffm", {"periods": (2, 5), "context": False}, "`periods` .* be None with `context=False`"),
         (
             "ffm",
             {"durations": (1, 2, 3)},

@@ -94,6 +94,10 @@ class FFM(AbstractTwoAxisCell):
         for name, ends in (("durations", durations), ("periods", periods)):
             if ends is not None and not 0 < ends[0] <= ends[1]:
                 raise ValueError(f"`{name}` (={ends}) must be two positive numbers, in order.")
+        if durations is not None and not decay:
+            raise ValueError(f"`durations` (={durations}) must be None with `decay=False`.")
+        if periods is not None and not context:
+            raise ValueError(f"`periods` (={periods}) must be None with `context=False`.")
         fast, slow = math.log(_LARGEST) / t_e - 0.01, -math.log(beta) / t_e
         if durations is not None:
             fast, slow = (-math.log(beta) / d for d in durations)

@@ -178,6 +178,24 @@ def test_a_seed_alone_and_over_several_devices_learns_the_same(trained, alone):
         np.testing.assert_allclose(a[0], b[0], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case.first], ids=by_name)
+def test_an_iteration_returns_a_state_of_the_types_that_it_took(case):
+    """Only traced, as is a greedy evaluation: what of every class the quick tests see."""
+    agent = case.agent
+    state = jax.eval_shape(lambda: agent.init(key=jax.random.key(0)))
+    after, _ = jax.eval_shape(agent.iterate, state)
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    for one, other in zip(*map(jax.tree.leaves, (state, after)), strict=True):
+        assert (one.shape, one.dtype, one.weak_type) == (other.shape, other.dtype, other.weak_type)
+
+    def played(learner, key):
+        policy = agent.policy(learner)
+        return evaluate(agent.actor, policy, episodes=3, greedy=True, key=key)
+
+    found = jax.eval_shape(played, state.learner, jax.random.key(0))
+    assert found["returns"].shape == found["lengths"].shape == (3,)
+
+
 @pytest.mark.slow  # nothing is jitted
 @pytest.mark.parametrize("case", FIRST, ids=by_name)
 def test_a_new_state_holds_every_array_once(case):

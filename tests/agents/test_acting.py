@@ -242,6 +242,7 @@ def _in_numpy(tree):
     return jax.device_get(data)
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("separate", [False, True])
 def test_a_policy_is_prepared_once(separate):
     env = Tape(5, 7)

@@ -121,6 +121,7 @@ def test_values_are_those_of_the_plain_loop(shape):
     assert (expected > 0).any() and (expected == 0).any()
 
 
+@pytest.mark.slow
 def test_convolutions_are_sparse_and_normalized_where_layers_are():
     sizes = {"encoder_size": 6, "head_size": 6}
     space, actions = spaces.Box(0, 1, (4, 5, 2)), spaces.Discrete(2)

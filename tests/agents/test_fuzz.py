@@ -14,6 +14,7 @@ import hypothesis
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import agents
@@ -84,6 +85,7 @@ def constructions(draw):
     return name, setting, lambda **options: envs.make(name, **options), {}, draw(WRONG)
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=6 * hypothesis.settings.default.max_examples)
 @hypothesis.given(constructions())
 def test_every_error_is_ours_and_names_the_setting(unhooked, construction):

@@ -50,7 +50,7 @@ def with_gradient(run, arguments):
     return jax.jit(jax.value_and_grad(loss, has_aux=True))(arguments[:-1])
 
 
-@pytest.mark.quick_rows(4)
+@pytest.mark.quick_rows(3)
 @both_ways
 @pytest.mark.parametrize(
     ("decays", "delta"), [(1, True), (KEYS, False), (0, False), (1, False), (KEYS, True)]
@@ -214,6 +214,7 @@ def test_behind_a_closed_gate_nothing_is_less_exact(decays, float32, method):
         assert np.max(np.abs(got - want)) < 1e-6 * np.max(np.abs(want))
 
 
+@pytest.mark.quick_rows(2)
 @both_ways
 @pytest.mark.parametrize("between", ["a begin", "a closed gate"])
 def test_products_that_the_loop_does_not_form_may_overflow(between, float32, method):

@@ -207,7 +207,8 @@ OF_SEGMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", slow_but(["units"], OF_SEGMENTS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_SEGMENTS)
 def test_inside_a_loop_of_segments(name):
     """JAX takes its body apart for reverse mode, and then has forgotten rules of derivatives."""
     a, b, h0, _, _ = case(3, 6, (2,), False, True)

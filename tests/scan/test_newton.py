@@ -116,7 +116,7 @@ def doubling(p, h, x):
     return p * h + jnp.sin(5 * h) + x
 
 
-@pytest.mark.quick_rows(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rtu-tanh", "gru"])
 def test_in_half_precision_it_is_as_exact_as_the_loop(name):
     cell = cell_named(name)

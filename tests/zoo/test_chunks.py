@@ -10,6 +10,7 @@ import zoo
 from tests.zoo import forms
 
 
+@pytest.mark.slow
 def test_chunks_have_the_values_and_gradients_of_the_loop():
     """And what is not finite does not pass a border. Of the other cells the proof says it."""
     memory = zoo.get("mlstm", hidden=forms.HIDDEN, inputs=forms.INPUTS, heads=2)

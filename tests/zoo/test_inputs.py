@@ -76,6 +76,7 @@ def test_inputs_of_a_higher_precision_change_no_dtype(name, float32):
     assert ys.dtype == y.dtype
 
 
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("name", ["gru", "rtu", "transformer"])
 def test_a_state_of_another_precision_is_cast(name, float32):
     memory = zoo.get(name, inputs=3, hidden=4, key=KEY)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.cases import DISTINCT, CellCase, for_each, slow_but
+from tests.cases import DISTINCT, CellCase, for_each
 from tests.zoo.forms import assert_close
 
 INPUTS, HIDDEN, TIME = 3, 4, 12
@@ -61,7 +61,8 @@ def test_steps_on_a_cache_are_the_memorys(case):
             assert_close(*(jax.tree.map(np.nan_to_num, tree) for tree in (got, expected)))
 
 
-@pytest.mark.parametrize("name", slow_but(["transformer"], ["transformer", "gtrxl"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["transformer", "gtrxl"])
 def test_an_embedding_that_overflows_taints_what_sees_it_only(name):
     """An input that is finite is no token that the state tells apart."""
 

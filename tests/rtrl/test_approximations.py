@@ -155,7 +155,7 @@ def test_local_sensitivities_are_the_masked_recursion(name, choice):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.slow
+@pytest.mark.quick_rows(1)
 @pytest.mark.parametrize("choice", ["snap1", "rflo", "uoro"])
 def test_one_segment_is_exact_and_values_never_change(choice):
     got, ys, _ = in_segments("gru", choice, [TIME])

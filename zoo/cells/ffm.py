@@ -91,13 +91,14 @@ class FFM(AbstractTwoAxisCell):
             raise ValueError(f"`beta` (={beta}) must be between 0 and 1.")
         if not t_e > 0:
             raise ValueError(f"`t_e` (={t_e}) must be positive.")
-        for name, ends in (("durations", durations), ("periods", periods)):
+        for name, ends, switch, is_on in (
+            ("durations", durations, "decay", decay),
+            ("periods", periods, "context", context),
+        ):
             if ends is not None and not 0 < ends[0] <= ends[1]:
                 raise ValueError(f"`{name}` (={ends}) must be two positive numbers, in order.")
-        if durations is not None and not decay:
-            raise ValueError(f"`durations` (={durations}) must be None with `decay=False`.")
-        if periods is not None and not context:
-            raise ValueError(f"`periods` (={periods}) must be None with `context=False`.")
+            if ends is not None and not is_on:
+                raise ValueError(f"`{name}` (={ends}) must be None with `{switch}=False`.")
         fast, slow = math.log(_LARGEST) / t_e - 0.01, -math.log(beta) / t_e
         if durations is not None:
             fast, slow = (-math.log(beta) / d for d in durations)

@@ -59,8 +59,8 @@ class RunOptions:
     """How to report progress; auto is a bar on a terminal and lines elsewhere."""
     track: Literal["wandb", "trackio"] | None = None
     """Send the means over seeds to a tracker too, as a run with the folder's name."""
-    track_project: str = "trace-zoo"
-    """The project of that run."""
+    track_project: str | None = None
+    """The project of that run; trace-zoo by default."""
 
 
 def train_command(algorithm: str, preset: str | None = None) -> type:

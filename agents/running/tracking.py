@@ -16,7 +16,7 @@ from agents.running.folder import RUN_ID, TRACKED
 from zoo.parts.checks import shown
 
 Tracker = Literal["wandb", "trackio"]
-PROJECT = "trace-zoo"
+_PROJECT = "trace-zoo"
 
 
 class Tracking:
@@ -27,19 +27,19 @@ class Tracking:
     **Arguments:**
 
     - `tracker`: the name of its package, which is imported now; `None` tracks nothing.
-    - `project`: what the run belongs to there; of another name than the usual one it warns where
-      nothing is tracked.
+    - `project`: what the run belongs to there, by default `"trace-zoo"`; one that is named warns
+      where nothing is tracked.
 
     **Raises:**
 
     `ModuleNotFoundError` with the line that installs the package, if it is missing.
     """
 
-    def __init__(self, tracker: Tracker | None, project: str):
-        if tracker is None and project != PROJECT:
+    def __init__(self, tracker: Tracker | None, project: str | None):
+        if tracker is None and project is not None:
             told = f"`track_project` (={project!r}) has no effect without `track`."
             warnings.warn(told, stacklevel=2)
-        self._tracker, self._project = tracker, project
+        self._tracker, self._project = tracker, _PROJECT if project is None else project
         self._package = None if tracker is None else _package(tracker)
         self._run: _AbstractRun | None = None
         self._sent = 0

@@ -24,7 +24,7 @@ from agents.running.programs import Programs
 from agents.running.progress import Show, say
 from agents.running.saving import Checkpoints, saver
 from agents.running.scalars import read_scalars
-from agents.running.tracking import PROJECT, Tracker, Tracking
+from agents.running.tracking import Tracker, Tracking
 from zoo.annotations import Count, Seed, Size, checked
 
 _MOST_LOGGED = 10_000  # iterations of a run, where nothing else is asked for
@@ -71,7 +71,7 @@ def train(
     devices: Devices | None = None,
     progress: Show = True,
     track: Tracker | None = None,
-    track_project: str = PROJECT,
+    track_project: str | None = None,
 ) -> TrainResult:
     """Train several seeds at once and leave a folder with everything about it.
 
@@ -118,7 +118,7 @@ def train(
     - `track`: `"wandb"` or `"trackio"`, which gets the configuration and each metric's mean over
         seeds, as a run with the folder's name; a resumed run goes on there. Its package is
         imported only then. If it fails, a warning says so once, and training goes on.
-    - `track_project`: the project of that run.
+    - `track_project`: the project of that run; by default `"trace-zoo"`.
 
     **Returns:**
 

@@ -283,10 +283,11 @@ def test_a_damaged_file_of_a_tracker_ends_no_training(name, content, said, tmp_p
 def test_a_tracker_goes_on_where_its_steps_are_blank(tmp_path, monkeypatch):
     sent = install_tracker(monkeypatch, "wandb")
     (tmp_path / "tracked_steps").write_text("\n")
-    tracking = Tracking("wandb", "memories")
+    tracking = Tracking("wandb", None)
     tracking.begin(tmp_path, {})
     tracking.write(100, {"return": numbers(1)})
     assert [call[0] for call in sent] == ["init", "log"]
+    assert sent[0][1]["project"] == "trace-zoo"
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
@@ -297,10 +298,11 @@ def test_a_tracker_that_is_not_installed_is_named_with_its_extra(name, monkeypat
         Tracking(name, "memories")
 
 
-def test_a_project_without_a_tracker_is_told():
-    told = r"`track_project` \(='memories'\) has no effect without `track`"
+@pytest.mark.parametrize("project", ["memories", "trace-zoo"])
+def test_a_project_without_a_tracker_is_told(project):
+    told = rf"`track_project` \(='{project}'\) has no effect without `track`"
     with pytest.warns(UserWarning, match=told):
-        Tracking(None, "memories")
+        Tracking(None, project)
 
 
 def report(show, *, terminal, total=40, start=0, scores=None):

@@ -6,6 +6,7 @@ from scan._checks import check_steps as check_steps
 from scan._platform import check_method as check_method
 from scan._platform import chunks_or_states as chunks_or_states
 from scan._platform import loop_or_tree as loop_or_tree
+from scan._platform import traced_for as traced_for
 from scan._varying import vary_as_carried as vary_as_carried
 from scan._varying import vary_together as vary_together
 from scan.associative import associative as associative
@@ -44,6 +45,7 @@ __all__ = [
     "reset",
     "resettable",
     "sequential",
+    "traced_for",
     "vary_as_carried",
     "vary_together",
 ]

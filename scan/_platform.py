@@ -1,6 +1,7 @@
 """The one place that chooses a method per platform."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -103,6 +104,18 @@ def chunks_or_states(
     return _by_platform(chunks, states, *arguments)
 
 
+def traced_for(platform: str) -> AbstractContextManager[Any]:
+    """A context in which one side of every choice is traced: that of the platform.
+
+    For programs that run nowhere else: lowered for another platform they would be right, and slow.
+
+    **Arguments:**
+
+    - `platform`: as JAX names that of a device, such as `"cpu"` or `"gpu"`.
+    """
+    return _chosen("cpu" if platform == "cpu" else "other")
+
+
 def _by_platform(on_cpu, elsewhere, *arguments):
     # What is traced inside of such a choice has its platform: to leave that open again would trace
     # both sides of every choice in there.
@@ -111,15 +124,15 @@ def _by_platform(on_cpu, elsewhere, *arguments):
     # Not `jax.default_backend()`: one traced program may be lowered for another platform than the
     # one it was traced on, and for several by `jax.export`.
     return jax.lax.platform_dependent(
-        *arguments, cpu=_traced_for("cpu", on_cpu), default=_traced_for("other", elsewhere)
+        *arguments, cpu=_side_of("cpu", on_cpu), default=_side_of("other", elsewhere)
     )
 
 
-def _traced_for(platform, function):
+def _side_of(platform, function):
     # A function of its own, because JAX hashes what it is given here, and a bound method of a
     # module with tracers has no hash.
     def chosen(*arguments):
-        with _chosen(platform):
+        with traced_for(platform):
             return function(*arguments)
 
     return chosen

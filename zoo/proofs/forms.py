@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import scan
 from zoo.memory import AbstractMemory, PlainStepper
 from zoo.proofs.loop import plain_loop, segment_step
 from zoo.proofs.losses import along, is_key, of_state, total
@@ -242,14 +243,28 @@ def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
 _options = functools.cache(lambda: known_options(_OPTIONS))
 
 
+def _platform() -> str:
+    """That of the device on which JAX puts what has none: the backend's, or the one a user sets."""
+    (device,) = jnp.zeros(()).devices()
+    return device.platform
+
+
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`eqx.filter_jit` that compiles fast what runs for a moment."""
+    """`eqx.filter_jit` that traces and compiles fast what runs for a moment, on the first device.
+
+    Of a choice between platforms only that device's side is traced.
+    """
 
     @functools.cache  # not while modules are imported: it asks the compiler
     def jitted() -> Callable[..., Any]:
         return eqx.filter_jit(function, compiler_options=_options())  # pyright: ignore[reportCallIssue]
 
-    return functools.wraps(function)(lambda *args, **kwargs: jitted()(*args, **kwargs))
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        with scan.traced_for(_platform()):
+            return jitted()(*args, **kwargs)
+
+    return call
 
 
 @jit

@@ -128,11 +128,11 @@ def _by_platform(on_cpu, elsewhere, *arguments):
     )
 
 
-def _side_of(platform, function):
+def _side_of(side, function):
     # A function of its own, because JAX hashes what it is given here, and a bound method of a
     # module with tracers has no hash.
     def chosen(*arguments):
-        with traced_for(platform):
+        with _chosen(side):
             return function(*arguments)
 
     return chosen

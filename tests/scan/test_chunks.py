@@ -256,11 +256,10 @@ def test_a_choice_inside_of_a_choice_has_its_platform():
     nested.trace(x)
     ends = {f"{place}: {way}" for place in ("before", "after") for way in ("loop", "tree")}
     assert set(traced) == ends | {"cpu: loop", "other: tree"}
-    for platform, way in (("cpu", "loop"), ("gpu", "tree")):
+    for platform, side, way in (("cpu", "cpu", "loop"), ("gpu", "other", "tree")):
         traced.clear()
         with scan.traced_for(platform):  # though it has been traced for any before
             nested.trace(x)
-        side = "cpu" if platform == "cpu" else "other"
         assert traced == [f"{place}: {way}" for place in ("after", side, "before")]
 
 

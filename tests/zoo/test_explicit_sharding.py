@@ -106,3 +106,10 @@ def test_solvers_of_coupled_units_over_a_split_batch(solve):
     got = differentiated(weight, *split)
     assert got[1][2].sharding.spec == PartitionSpec(None, "batch", None)
     forms.assert_close(jax.device_get(got), jax.device_get(differentiated(weight, h, xs)))
+
+
+def test_a_proof_runs_within_a_mesh():
+    """There a new array may lie on many devices; a cell is proven as it is outside."""
+    report = zoo.prove(zoo.RTU, show=False, check=False)
+    assert report.passed, report
+    assert len(jnp.zeros(()).devices()) == BATCH

@@ -244,15 +244,14 @@ _options = functools.cache(lambda: known_options(_OPTIONS))
 
 
 def _platform() -> str:
-    """That of the device on which JAX puts what has none: the backend's, or the one a user sets."""
-    (device,) = jnp.zeros(()).devices()
-    return device.platform
+    """That of where JAX puts what has no device: the backend's, or of one or a mesh a user sets."""
+    return next(iter(jnp.zeros(()).devices())).platform
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`eqx.filter_jit` that traces and compiles fast what runs for a moment, on the first device.
+    """`eqx.filter_jit` that traces and compiles fast what runs for a moment.
 
-    Of a choice between platforms only that device's side is traced.
+    Of a choice between platforms only the side of the one it runs on is traced.
     """
 
     @functools.cache  # not while modules are imported: it asks the compiler

@@ -17,13 +17,16 @@ from agents.running.checkpoint import read_header
 from agents.running.processes import join
 from agents.running.scalars import read_scalars
 
+STEPS = 64  # of an iteration of either
 WORDS = """
---env t_maze --env-options length=1 --memory gru --hidden 3 --gradient tbptt --segment 4
---num-envs 8 --rollout-length 8 --minibatches 2 --epochs 2 --encoder-size 4 --head-size 4
---checkpoint-every 1 --evaluate-every 5 --evaluation-episodes 4 --progress lines --no-cache
---log-every 1
+--env t_maze --env-options length=1 --checkpoint-every 1 --evaluate-every 5
+--evaluation-episodes 4 --progress lines --no-cache --log-every 1
 """.split()  # noqa: SIM905
-STEPS = 64
+TABULAR = f"--algorithm tabular --rollout-length {STEPS} --seeds 4".split()
+PPO = """
+--memory gru --hidden 3 --gradient tbptt --segment 4 --num-envs 8 --rollout-length 8
+--minibatches 2 --epochs 2 --encoder-size 4 --head-size 4 --seeds 1
+""".split()  # noqa: SIM905
 
 
 def train_alone(out, *words):
@@ -115,21 +118,35 @@ def test_jax_has_the_barrier_that_is_no_public_part_of_it():
     assert done.stdout == "passed\n", done.stderr
 
 
+def check_split_environments(folder):
+    """The environments of one seed, split over two processes: it learns what one process does."""
+    one, two = folder / "one", folder / "two"
+    words = [*PPO, "--steps", str(6 * STEPS)]
+    ended(begin_both(two, *words))
+    train_alone(one, *words)
+    expected, found = (read_scalars(folder).metrics for folder in (one, two))
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert values.shape == (6, 1)
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-12, err_msg=name)
+
+
 @with_several
 @pytest.mark.slow
 def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state, eight_devices):
     one, two = tmp_path / "one", tmp_path / "two"
-    words = ["--seeds", "4", "--steps"]
+    words = [*TABULAR, "--steps"]
     first, second = begin_both(two, *words, str(1000 * STEPS))
     while iterations(two) < 3:
         assert first.poll() is None and second.poll() is None, first.communicate()[0]
         time.sleep(0.1)
     second.send_signal(signal.SIGKILL)
     second.communicate()
-    # While the first one waits for it; what that one was writing may be another iteration.
+    # While the first one waits for it, 20 s. What that one was writing may be another iteration.
     count = max(6, iterations(two) + 4)
     words += [str(count * STEPS)]
     train_alone(one, *words)
+    check_split_environments(tmp_path / "split")
     said = first.communicate(timeout=60)[0]
     assert first.returncode != 0
     assert "another process of this job has ended" in said or "another task died" in said
@@ -139,17 +156,3 @@ def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state, e
     assert "100 %" in said[0] and "%" not in said[1], "the first one alone reports"
     same_state(load_run(one)[1], load_run(two)[1])
     assert (one / "scalars.csv").read_bytes() == (two / "scalars.csv").read_bytes()
-
-
-@with_several
-@pytest.mark.slow
-def test_environments_split_over_processes_learn_what_one_process_does(tmp_path, eight_devices):
-    one, two = tmp_path / "one", tmp_path / "two"
-    words = ["--seeds", "1", "--steps"]
-    ended(begin_both(two, *words, str(6 * STEPS)))
-    train_alone(one, *words, str(6 * STEPS))
-    expected, found = (read_scalars(folder).metrics for folder in (one, two))
-    assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        assert values.shape == (6, 1)
-        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-12, err_msg=name)

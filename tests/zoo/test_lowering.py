@@ -22,8 +22,10 @@ def lowered_for_cuda(function, *arguments):
 
 @for_each(DISTINCT, quick=["rtu"])
 def test_the_four_forms_and_their_gradients(case, float32):
-    """Also where JAX is told to promote no dtype by itself. Two forms are the kind's, but for
-    cells that state a rule of their own."""
+    """Over a batch that is split by `jax.shard_map`, parameters the same everywhere: where it is
+    traced, JAX checks what may differ between devices (`test_shard_map.py` has the numbers). Also
+    where JAX is told to promote no dtype by itself. Two forms are the kind's, but for cells that
+    state a rule of their own."""
 
     @eqx.filter_eval_shape
     @jax.numpy_dtype_promotion("strict")
@@ -37,19 +39,30 @@ def test_the_four_forms_and_their_gradients(case, float32):
     )
     parameters, rest = eqx.partition(memory, eqx.is_inexact_array_like)
 
-    def loss(parameters, carry, xs, begin):
-        memory = eqx.combine(parameters, rest)
+    def loss(parameters, state, xs):
+        memory, begin = eqx.combine(parameters, rest), jnp.zeros(len(xs), bool)
         with jax.numpy_dtype_promotion("strict"):
-            out = [memory.step(carry[0], xs[0], begin[0]), memory.scan(carry[0], xs, begin)]
+            out = [
+                memory.step(state, xs[0], begin[0]),
+                memory.scan(state, xs, begin),
+                memory.scan(memory.init_state(), xs, begin),
+            ]
             if case in RULED or states_forms_itself(memory):
                 out += [
-                    memory.rtrl_step(carry, xs[0], begin[0]),
-                    memory.rtrl_scan(carry, xs, begin),
+                    memory.rtrl_step((state, carry[1]), xs[0], begin[0]),
+                    memory.rtrl_scan((state, carry[1]), xs, begin),
                 ]
         return forms.of_state(out) + 0.0
 
-    xs, begin = jnp.ones((4, forms.INPUTS)), jnp.zeros(4, bool)
-    program = lowered_for_cuda(jax.grad(loss), parameters, carry, xs, begin)
+    def local(parameters, states, batch):
+        loss_of_all = lambda p: jnp.sum(jax.vmap(loss, (None, 0, 0))(p, states, batch))  # noqa: E731
+        return jax.grad(loss_of_all)(parameters)
+
+    mesh = jax.sharding.AbstractMesh((2,), ("batch",))
+    same, parted = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("batch")
+    on_all = jax.shard_map(local, mesh=mesh, in_specs=(same, parted, parted), out_specs=same)
+    states = jax.tree.map(lambda h: np.stack([h, h]), carry[0])
+    program = lowered_for_cuda(on_all, parameters, states, np.ones((2, 4, forms.INPUTS), "f4"))
     assert "f64" not in program
 
 

@@ -84,13 +84,22 @@ def test_ray_trains_and_goes_on_where_a_worker_or_the_sweep_has_ended(tmp_path, 
 @pytest.mark.slow
 def test_submitit_queues_a_preempted_run_again_and_says_which_job_died(tmp_path, alone):
     """And cancels its jobs where it is interrupted, each of which writes a checkpoint."""
-    words = ["--grid", "epsilon=0.1,0.2", "--out", str(tmp_path), "--engine", "slurm"]
+    words = ["--grid", "epsilon=0.1,0.2", "--engine", "slurm"]
     words += ["--engine-options", "cluster=local", "--engine-options", "timeout_min=60"]
-    begun = sweep(*words, *WORDS[2:])
+    begun = sweep(*words, *WORDS[2:], "--out", str(tmp_path))
     until(lambda: len(list(tmp_path.glob("runs/*/scalars.csv"))) == 2)
     preempted, killed = (next(trainings(tmp_path / "runs" / f"epsilon={e}")) for e in (0.1, 0.2))
     os.kill(parent(preempted), signal.SIGUSR2)  # what submitit lets Slurm send
     os.kill(parent(killed), signal.SIGKILL)
+
+    # While submitit waits 15 s for what a killed job may still have to say.
+    other = tmp_path / "other"
+    endless = sweep(*words, "--steps", "1e9", "--out", str(other))
+    until(lambda: len(set(trainings(other))) == 2)
+    endless.send_signal(signal.SIGINT)
+    said(endless, 130)
+    until(lambda: not set(trainings(other)))
+
     told = said(begun, 1)
     assert re.search(r"^1 of 2  epsilon=0.1: complete$", told, re.M)
     assert re.search(r"^1 of 2 runs failed.*\n  epsilon=0.2: job \d+: .+; \S+\.log$", told, re.M)
@@ -98,12 +107,6 @@ def test_submitit_queues_a_preempted_run_again_and_says_which_job_died(tmp_path,
     attempts = [line for line in log.splitlines() if line.startswith("$ python -m agents train")]
     assert [line.endswith(" --resume") for line in attempts] == [False, True]
     assert same(tmp_path / "runs" / "epsilon=0.1", alone)
-
-    begun = sweep(*words, "--steps", "1e9")
-    until(lambda: len(set(trainings(tmp_path))) == 2)
-    begun.send_signal(signal.SIGINT)
-    said(begun, 130)
-    until(lambda: not set(trainings(tmp_path)))
 
 
 @pytest.fixture

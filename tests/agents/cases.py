@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -417,9 +417,9 @@ QUICK = ["documented"]
 SAME_STATE = ("ppo bptt", "ppo tbptt", "r2ac rtrl", "dqn tape", "td tbptt", "streaming sarsa")
 
 
-def rows(chosen: Callable[[AgentCase], bool]) -> list:
-    """Rows of a parametrized test, of which all are slow but the quick one."""
-    return slow_but(QUICK, filter(chosen, CASES), lambda case: case.name)
+def rows(chosen: Callable[[AgentCase], bool], quick: Iterable[str] = QUICK) -> list:
+    """Rows of a parametrized test, of which all are slow but the quick ones."""
+    return slow_but(quick, filter(chosen, CASES), lambda case: case.name)
 
 
 ROWS = rows(lambda case: case.name not in SAME_STATE)

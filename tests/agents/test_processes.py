@@ -134,6 +134,7 @@ def check_split_environments(folder):
 @with_several
 @pytest.mark.slow
 def test_two_processes_are_one_also_after_one_was_killed(tmp_path, same_state, eight_devices):
+    """Each with seeds of its own; and with environments of its own, while a job is left waiting."""
     one, two = tmp_path / "one", tmp_path / "two"
     words = [*TABULAR, "--steps"]
     first, second = begin_both(two, *words, str(1000 * STEPS))

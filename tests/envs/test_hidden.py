@@ -40,7 +40,7 @@ TELLS = {
 }
 
 
-def played(same, params, act, steps, seed=0):
+def played(together, params, act, steps, seed=0):
     """Everything that each environment gives under a policy of observation and key.
 
     In one loop, so that what twins have in common is compiled once.
@@ -48,13 +48,13 @@ def played(same, params, act, steps, seed=0):
 
     def step(carry, key):
         keys, after = jax.random.split(key), []
-        for env, (observation, state) in zip(same, carry, strict=True):
+        for env, (observation, state) in zip(together, carry, strict=True):
             action = jnp.asarray(act(observation, keys[0]), env.action_space(params).dtype)
             after.append(env.step(keys[1], state, action, params))
         return [out[:2] for out in after], [(seen, *rest) for seen, _, *rest in after]
 
     def run(key):
-        starts = [env.reset(key, params) for env in same]
+        starts = [env.reset(key, params) for env in together]
         records = jax.lax.scan(step, starts, jax.random.split(key, steps))[1]
         return [(seen, record) for (seen, _), record in zip(starts, records, strict=True)]
 
@@ -68,9 +68,9 @@ def test_the_twin_is_the_same_task_and_shows_what_is_hidden(name):
     twin, twin_params = envs.make(name, observability="full")
     assert twin_params == params and not envs.needs_previous_action(twin)
     sample = lambda observation, key: env.action_space(params).sample(key)  # noqa: E731
-    mine, theirs = played((env, twin), params, sample, 150)
-    first, (seen, *rest, info) = mine
-    twin_first, (shown, *twin_rest, twin_info) = theirs
+    record, twin_record = played([env, twin], params, sample, 150)
+    first, (seen, *rest, info) = record
+    twin_first, (shown, *twin_rest, twin_info) = twin_record
     space = twin.observation_space(params)
     for pair in (twin_first, jax.tree.map(lambda x: x[-1], shown)):
         assert space.contains(jax.tree.map(jnp.asarray, pair))
@@ -88,7 +88,7 @@ def test_what_is_hidden_is_all_that_memory_is_for(name):
     act, best = TELLS[name]
     twin, params = envs.make(name, observability="full")
     steps = 2 * envs.episode_steps(twin, params)
-    ((_, (_, rewards, terminated, truncated, _)),) = played(
+    [(_, (_, rewards, terminated, truncated, _))] = played(
         [twin], params, lambda pair, key: act(*pair), steps
     )
     end = int(np.argmax(terminated | truncated)) + 1
@@ -110,7 +110,7 @@ def test_pairs_that_are_turned_knowingly_match():
         kind = jnp.where(first < 52, board[first % 52], board[jnp.argmax(down)])
         return jnp.argmax(down & (board == kind) & (jnp.arange(52) != first))
 
-    ((_, (_, rewards, terminated, _, _)),) = played([twin], params, act, 200)
+    [(_, (_, rewards, terminated, _, _))] = played([twin], params, act, 200)
     end = int(np.argmax(terminated)) + 1
     np.testing.assert_allclose(rewards[:end].sum(), 1, rtol=1e-5)
 
@@ -118,7 +118,7 @@ def test_pairs_that_are_turned_knowingly_match():
 @pytest.mark.slow
 def test_the_state_before_tells_where_the_third_returns_to():
     twin, params = envs.make("three_state", observability="full", scored="all")
-    ((_, ((seen, hidden), rewards, *_)),) = played([twin], params, lambda pair, key: pair[1], 99)
+    [(_, ((seen, hidden), rewards, *_))] = played([twin], params, lambda pair, key: pair[1], 99)
     assert (rewards[1:][seen[:-1] == 2] > 0).all() and (seen[:-1] == 2).sum() > 10
     np.testing.assert_array_equal(hidden[1:], seen[:-1])
 
